@@ -1,4 +1,4 @@
-"""The server: put it together, start it, and reload its tokens."""
+"""Assemble and run the server."""
 
 import asyncio
 import logging
@@ -35,16 +35,16 @@ from gradewire_server.tracing import open_call_tracer
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Less than a judge's process takes to restart, so that health shows each restart."""
+"""Seconds between health checks: less than a judge's process takes to restart, so that health shows each restart."""
 _LASTING_S: Final = 5.0
-"""Seconds of overload from which on it is no burst, and health reports it."""
+"""Seconds of overload after which it is no longer a burst and health reports it."""
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
-    """Waits for `loading`; only an urgent stop cuts it short, for a store that is half open cannot be closed again.
+    """Wait for `loading`. Only an urgent stop cancels it, because a half-opened store cannot be closed again.
 
     Returns:
-        Whether to serve; False where a request to stop came first.
+        True to serve; False if a stop was requested first.
     """
     urgent = asyncio.create_task(stop.urgent.wait())
     try:
@@ -55,7 +55,7 @@ async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
             loading.cancel()
         await asyncio.wait((loading,))
     if not loading.cancelled():
-        loading.result()  # raises what went wrong, even where the server is to stop
+        loading.result()  # raises its error even if the server is about to stop
     return not stop.requested.is_set()
 
 
@@ -67,10 +67,14 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood: FloodFilter | None = None,
     child: Child | None = None,
 ) -> None:
-    """Serve until `stop` is requested; cancelling it ends at once.
+    """Serve until `stop` is requested; cancelling it ends the server at once.
 
-    `started` is told the gRPC port once calls are taken. What the filter `flood` leaves out of the log is counted and
-    told from here. `child` is this process as one of several.
+    Args:
+        settings: All settings of the server.
+        started: Called with the gRPC port once the server accepts calls.
+        stop: The request to stop; without one, only cancellation ends the server.
+        flood: The log's filter, whose dropped messages are counted and reported from here.
+        child: This process as one of several.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
@@ -113,7 +117,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
         if position is not None:
-            # Where it listens the system sends it connections, and others could serve them now.
+            # Load before listening: until then, the system sends connections to the other processes.
             loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
             if not await before_stop(loading, stop):
                 return
@@ -151,12 +155,12 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if not await before_stop(loading, stop):
             return
         handlers, backends = loading.result()
-        # Entered last, left first: whatever happens, no call runs into closed backends.
+        # Entered last, so left first: no call ever reaches closed backends.
         stack.push_async_callback(server.stop, None)
         show = partial(_show_health, backends, lifecycle, handlers.context.admission, settings.capacity, gateway)
         show()
         if missing := await without_synonyms(backends.ports.lexicon):
-            _log.info("meteor cannot be computed: %s", missing)
+            _log.info("The metric meteor is not available: %s", missing)
         memory.loaded()
         lifecycle.serving(handlers)
         stack.callback(asyncio.create_task(_observe(show, flood)).cancel)
@@ -164,7 +168,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if position is None:
             _log.info("serving on port %d", port)
         else:
-            _log.info("process %d of %d takes calls", position.index, position.count)
+            _log.info("process %d of %d is serving", position.index, position.count)
         if started is not None:
             started(port)
         await stop.requested.wait()
@@ -181,10 +185,10 @@ def run(
     child: Child | None = None,
     stop: Stop | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends at once. SIGHUP lets a child leave while others go on.
+    """Serve until SIGTERM or SIGINT; a second signal ends at once. On SIGHUP, a child leaves and the others serve on.
 
     Returns:
-        The exit code: 0, or 1 where it cannot start.
+        The exit code: 0, or 1 if the server cannot start.
     """
     return_large_blocks()
     stop = stop or Stop()
@@ -235,19 +239,19 @@ def _show_health(
 
 def _cannot_reload() -> None:
     _log.warning(
-        "SIGHUP changes nothing in a server of one process: its tokens file is read again whenever it changes, all "
-        "other settings at the next start; several processes restart one after the other (--processes)"
+        "SIGHUP has no effect on a server with one process. It reloads its tokens file whenever that changes; restart "
+        "it to apply other settings. With --processes, SIGHUP restarts the processes one after the other"
     )
 
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
-    """Opens the handlers on `stack` and warms the default model up; without it, metrics that need none still work."""
+    """Open the handlers on `stack` and warm up the default model; metrics without a model work even if that fails."""
     handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):
-        _log.warning("the default model is not loaded; metrics without a model work: %s", loaded.message)
+        _log.warning("The default model is not loaded; only metrics without a model work: %s", loaded.message)
     collect_and_keep()
     return handlers, backends
 
@@ -270,5 +274,5 @@ def _warn_if_open(settings: Settings) -> None:
     for host in hosts - LOOPBACK:
         if listen.is_open and (listen.tls is None or listen.tls.client_ca is None):
             _log.warning(
-                "anybody who reaches %s may use this server: set auth_tokens, auth_tokens_file or tls_client_ca", host
+                "Anybody who can reach %s can use this server. Set auth_tokens, auth_tokens_file or tls_client_ca", host
             )

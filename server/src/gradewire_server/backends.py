@@ -1,4 +1,4 @@
-"""Stores, encoders, judges and lexicon, opened and closed together, and the handlers in front of them."""
+"""Open and close stores, encoders, judges and the lexicon together, with the request handlers that use them."""
 
 import asyncio
 import logging
@@ -43,9 +43,9 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores behind the in-process cache. `prepared` is closed after `vectors`.
+    """The stores behind the in-process cache; `warning` names the one that could not be opened, or is "".
 
-    `warning` says what could not be opened, "" when all could.
+    Close `vectors` before `prepared`.
     """
 
     vectors: SecondLevel | None
@@ -53,15 +53,15 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Return why scoring is slower than it could be."""
+        """Return the reasons why scoring is slower than it could be."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
 async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
-    """Opens the stores; a directory that cannot be used becomes a warning, never an error.
+    """Open the stores; an unusable directory becomes a warning, never an error.
 
     Raises:
-        MacKeyError: Values in Redis are to be authenticated, and the key cannot be had.
+        MacKeyError: The key that authenticates values in Redis cannot be read.
     """
     if config.redis is not None:
         key = await asyncio.to_thread(read_mac_key, config.redis.mac_key, config.redis.mac_key_file)
@@ -74,7 +74,7 @@ async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Store
     try:
         return await asyncio.to_thread(_open_disk, config.disk, telemetry, config.prediction_ttl_s)
     except (OSError, lmdb.Error) as error:
-        _log.warning("disk: %s cannot be used: %s; going on without it", config.disk.directory, error)
+        _log.warning("disk: %s cannot be used: %s; continuing without a disk store", config.disk.directory, error)
         return Stores(None, _UnavailablePrepared(), f"disk: cannot be used ({_reason(error)}; the log has the path)")
 
 
@@ -89,19 +89,19 @@ def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s
     try:
         vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
     except (OSError, lmdb.Error) as error:
-        _log.warning("disk: vectors in %s cannot be used: %s; going on without them", config.directory, error)
+        _log.warning("disk: vectors in %s cannot be used: %s; continuing without them", config.directory, error)
         warning = f"disk: vectors cannot be used ({_reason(error)}; the log has the path)"
     directory.share()
     return Stores(vectors, prepared, warning)
 
 
 def _reason(error: OSError | lmdb.Error) -> str:
-    """Return what is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    """Return the error without its path, because readers of /healthz may not know this machine's paths."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
 class _UnavailablePrepared(PreparedStore):
-    """Stands where the settings ask for durable answers and there is no place to keep them."""
+    """A store that refuses everything: the settings require durable answers, but no store could be opened."""
 
     _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
@@ -116,10 +116,10 @@ class _UnavailablePrepared(PreparedStore):
 
 
 class Backends:
-    """All of it; made by `open`. Lives on the event loop it was opened on.
+    """All stores and models of a server, on one event loop; create them with `open`.
 
     Attributes:
-        ports: What scoring and requests ask.
+        ports: The interfaces that scoring and requests use.
     """
 
     def __init__(self, config: EngineConfig, stores: Stores, telemetry: StorageTelemetry) -> None:
@@ -155,11 +155,11 @@ class Backends:
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
         """Open stores and preload models.
 
-        A store that cannot be opened is left out with a warning, a model that cannot be loaded is shown by `health`.
+        If a store cannot be opened, a warning is logged; if a model cannot be loaded, `health` reports it.
 
         Raises:
             OSError: A certificate cannot be read.
-            ImportError: What encoders or judges run on is not installed.
+            ImportError: A library that runs encoders or judges is not installed.
         """
         telemetry = StorageTelemetry(registry)
         backends = cls(config, await open_stores(config.cache, telemetry), telemetry)
@@ -177,29 +177,29 @@ class Backends:
         )
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Loads and warms up an encoder, "" being the default one; the failure where it cannot be had."""
+        """Load and warm up an encoder ("" for the default one); return a failure if that is not possible."""
         return await self._encoders.load(name)
 
     async def preload(self) -> None:
-        """Loads what the settings ask to load at start; `health` shows what cannot be had.
+        """Load the models that the settings preload; `health` reports those that fail.
 
-        A judge is opened beside: it may take a minute, and the others must not wait for it.
+        A judge loads in the background, since it may take a minute and the others must not wait for it.
         """
         if self._config.judge.preload:
             self._judges.load_soon()
         await self._encoders.preload()
 
     def health(self) -> EncoderHealth:
-        """Return the state of models and stores now; scores are right whatever is degraded."""
+        """Return the current state of models and stores; a degraded one never changes a score."""
         encoders = self._encoders.health()
         return replace(encoders, degraded=(*encoders.degraded, *self._stores.degraded()))
 
     def judge_health(self) -> JudgeHealth:
-        """Return the state of the judge, which nothing else depends on."""
+        """Return the state of the judge."""
         return self._judges.health()
 
     async def close(self) -> None:
-        """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
+        """Fail queued work, finish running work and write back results. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
@@ -210,21 +210,21 @@ class Backends:
 
 
 def expose_results(results: RememberedResults, registry: CollectorRegistry) -> None:
-    """Show what remembered results take and spare, read when it is asked for."""
+    """Expose the size and use of remembered results, read at each scrape."""
     size = Gauge(f"{_REMEMBERED}_bytes", "Bytes of results that are remembered.", registry=registry)
     size.set_function(lambda: results.used_bytes)
     for name, text, read in (
         ("found", "Results that were answered from those remembered.", lambda: results.found),
-        ("texts", "Texts of those results: no encoder's cache was asked for them.", lambda: results.texts),
+        ("texts", "Texts of those results: no encoder's cache was read for them.", lambda: results.texts),
     ):
         registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
 
 
 @asynccontextmanager
 async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
-    """Open the whole server without a transport, for embedding; models load at first use unless preloaded.
+    """Open the server without a transport, for embedding; models load at first use unless preloaded.
 
-    Settings of transport, HTTP and log are not read.
+    Settings of transport, HTTP and log are ignored.
 
     Raises:
         OSError: A directory or store cannot be used at all.
@@ -238,7 +238,7 @@ async def open_handlers(settings: Settings, registry: CollectorRegistry | None =
 async def opened_handlers(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> AsyncIterator[tuple[Handlers, Backends]]:
-    """The handlers with what stands behind them, counted by `telemetry`; arguments and errors as `open_handlers`."""
+    """Open handlers together with their backends, counted by `telemetry`; arguments and errors as `open_handlers`."""
     directory = settings.judge_prompt_directory
     prompts = await asyncio.to_thread(open_prompts, directory)
     backends = await Backends.open(settings.engine, registry)

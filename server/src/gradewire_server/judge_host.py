@@ -1,7 +1,7 @@
 """The process that runs the judges of several server processes: `python -m gradewire_server.judge_host FD`.
 
-FD is its end of the supervisor's connection. It takes next to no memory before a judge is needed: each judge computes
-in a worker process of its own, as those of a single server do.
+FD is its end of the connection to the supervisor. It needs little memory itself: as in a single server, each judge
+runs in its own worker process, started when it is first used.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 _log = logging.getLogger(__name__)
 
 _STATE_CHECK_EVERY_S: Final = 0.1
-"""Less than a judge's worker takes to restart, so that health shows each restart."""
+"""Seconds between checks: less than a judge's worker takes to restart, so that health shows each restart."""
 _LAST_REPLIES_S: Final = 1.0
-"""Seconds in which those who wait are told to ask the next host."""
+"""Seconds for sending waiting callers to the next host."""
 
 _Context: TypeAlias = aio.ServicerContext[Any, Any]
 R = TypeVar("R")
 
 
 class JudgeHost:
-    """Judges for several server processes: opened at their first use, asked once for all who ask the same.
+    """Judges that several server processes share: each is opened at first use, and equal questions are asked once.
 
-    Closes its backend. So many questions may be under way, over all processes and judges. Lives on the event loop it
-    was made on.
+    `max_queue_items` bounds the questions in progress over all processes and judges. The host belongs to the event
+    loop that created it, and closes its backend.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:
@@ -81,7 +81,7 @@ class JudgeHost:
         self._server.add_generic_rpc_handlers((self._handlers(),))
 
     async def start(self, address: str) -> None:
-        """Take questions at ``unix:PATH``, in a directory that only this user can enter.
+        """Listen at ``unix:PATH``, in a directory that only this user can enter.
 
         Raises:
             RuntimeError: gRPC cannot listen there.
@@ -90,7 +90,7 @@ class JudgeHost:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Sends everybody to the next host, what is at work included, and closes the judges."""
+        """Send all callers to the next host, those with questions in progress included, and close the judges."""
         self._stopping.set()
         await self._server.stop(_LAST_REPLIES_S)
         self._looking.cancel()
@@ -157,7 +157,7 @@ class JudgeHost:
             await unless(self._stopping, changed.wait())
 
     async def _look(self) -> None:
-        """Tells those who watch of each change."""
+        """Report each change to the watchers."""
         while True:
             loaded = {name: judge.status for name, judge in self._library.loaded.items()}
             troubles = {name: trouble for name in self._models if (trouble := self._library.trouble(name))}
@@ -178,15 +178,15 @@ class _Readiness(Reporter):
         return self.phase is Phase.SERVING
 
     def report(self) -> dict[str, Any]:
-        """Return the phase alone: those who ask judges report whether they answer."""
+        """Return the phase alone: the server processes report the judges' health."""
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
 async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
-    """Run judges until `stop` is requested; none where the settings ask for no judges of this machine any more.
+    """Run judges until `stop` is requested; run none if the settings no longer have an embedded judge.
 
     Raises:
-        RuntimeError: Nobody can reach it at its address.
+        RuntimeError: It cannot listen at its address.
     """
     judge = settings.engine.judge
     registry = CollectorRegistry()
@@ -201,13 +201,13 @@ async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
         stack.push_async_callback(host.stop)
         await host.start(child.position.judges)
         readiness.phase = Phase.SERVING
-        _log.info("the judge host takes questions")
+        _log.info("the judge host is serving")
         await stop.requested.wait()
         readiness.phase = Phase.DRAINING
 
 
 def main() -> int:
-    """Runs judges until the supervisor stops it or is gone; returns the exit code."""
+    """Run judges until the supervisor stops this process or is gone; return the exit code."""
     start = StartMessage.read()
     try:
         settings = Settings.load(**start.values)

@@ -1,4 +1,4 @@
-"""The memory of a server: messages that take too much of it are ended, freed blocks go back, garbage is collected."""
+"""Bound a server's memory: end oversized messages, return freed blocks to the system, collect garbage when idle."""
 
 import asyncio
 import ctypes
@@ -19,25 +19,25 @@ from gradewire_server.rpc.telemetry import RpcTelemetry, watch_lateness
 _log = logging.getLogger(__name__)
 
 _FORGOTTEN_S: Final = 60.0
-"""Seconds after which no message is on its way that was so before."""
+"""Seconds after which a message that was being received has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""Without a look for so long, nobody knows what was thrown away meanwhile."""
+"""Seconds without a check after which dropped bytes cannot be distinguished from unfinished ones."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
-"""While messages may be on their way that take too much."""
+"""Seconds between checks while unfinished messages may take too much memory."""
 _WATCHED_SHARE: Final = 0.1
-"""A share of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+"""Share of the memory left for requests, below which only the resident size is checked."""
 _CUT_SHARE: Final = 0.25
-"""Above it connections are cut, which waits for nobody."""
+"""Share above which connections are cut at once."""
 _FULL_SHARE: Final = 0.45
-"""Above it large messages are refused, and nothing large may be on its way."""
+"""Share above which large messages are refused and no large message may be in transit."""
 _ON_THEIR_WAY_SHARE: Final = 0.1
-"""Messages that are on their way get this part of the same memory."""
+"""Share of the same memory for messages in transit."""
 _LEAST_ROOM_BYTES: Final = 128 << 20
-"""With less beside itself the server refuses requests of ordinary sizes."""
+"""Memory for requests below which the server refuses even ordinary ones."""
 _TRIM_EVERY_S: Final = 1.0
 _LEAST_BLAMED_BYTES: Final = 256 * 1024
-"""A connection that has less than this on its way is never at fault."""
+"""Bytes in transit below which a connection is never at fault."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = "/proc/self/statm"
 _STATM_BYTES: Final = 256
@@ -45,17 +45,17 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Numbers of glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""More than an encoder's run allocates at once: only messages are larger, and their memory goes back when they do."""
+"""Size above which blocks are mapped. An encoder allocates less at once, so only large messages are mapped."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
-"""Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
+"""Collections of younger objects before old ones are collected, instead of Python's 10: about 700 000 new objects."""
 _COLLECT_EVERY_S: Final = 10.0
 _COLLECT_ALL_EVERY_S: Final = 3600.0
-"""Then everything is looked at once more: what is in use now may be garbage by then."""
+"""Seconds between collections of all objects, including those frozen since: they may be garbage by then."""
 
 
 class Unfinished:
-    """Looked at again and again while memory may be short; belongs to one thread."""
+    """The bytes in transit on each connection, estimated from repeated checks by one thread."""
 
     def __init__(self) -> None:
         self._bases: dict[str, int] = {}
@@ -65,9 +65,9 @@ class Unfinished:
     def look(
         self, received: Mapping[str, int], delivered: Mapping[str, int], waiting: Collection[str], now_s: float
     ) -> dict[str, int]:
-        """Return bytes that are on their way, by peer; connections that are not in `received` are forgotten.
+        """Return the bytes in transit by peer; forget connections that are not in `received`.
 
-        `waiting` are peers of which a call waits for a message.
+        `waiting` has the peers with a call that waits for a message.
         """
         unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
         if now_s - self._looked_s > _NO_LOOK_S:
@@ -78,22 +78,22 @@ class Unfinished:
         self._looked_s = now_s
         bases: dict[str, int] = {}
         for peer, count in unexplained.items():
-            # A new connection may have the address of one before it, of which more was handed over than it has sent.
+            # A new connection may reuse the address of an old one, for which more was delivered than this one has sent.
             bases[peer] = min(self._bases.get(peer, 0), count) if peer in waiting else count
         self._bases = bases
         return {peer: count - bases[peer] for peer, count in unexplained.items() if count > bases[peer]}
 
 
 def resident_bytes() -> int:
-    """Memory that this process has now, without pages of files; 0 where the system does not say.
+    """Return the resident memory of this process without file pages; 0 if the system does not report it.
 
-    Pages of files, such as those that LMDB has mapped, are the system's to take back when others need them.
+    The system can reclaim file pages, such as those that LMDB maps, whenever it needs memory.
     """
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
         return 0
-    try:  # no file object, for this is asked forty times a second
+    try:  # without a file object, since this runs forty times a second
         _, resident, shared, *_ = os.read(descriptor, _STATM_BYTES).split()
         return (int(resident) - int(shared)) * _PAGE_BYTES
     finally:
@@ -101,7 +101,7 @@ def resident_bytes() -> int:
 
 
 class MemoryGuard:
-    """Looks again and again between `start` and `close`, and tells how many messages it has ended."""
+    """A thread that checks memory between `start` and `close`, and reports how many messages it has ended."""
 
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
@@ -116,29 +116,29 @@ class MemoryGuard:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Begins to look, every 25 ms; that costs about 20 µs where all is well."""
+        """Start checking every 25 ms; a check takes about 20 µs while memory is plentiful."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it."""
+        """Stop checking."""
         self._ended = True
         self._thread.join()
 
     def loaded(self) -> None:
-        """Note that what the process has now is its own, its models above all; requests get the rest of the limit."""
+        """Count the memory in use now, mostly models, as the server's own; requests get the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:
             _log.warning(
-                "memory_limit leaves %d MiB for requests beside the %d MiB that the server has now: large ones will be "
-                "refused; at least %d MiB are needed",
+                "memory_limit leaves %d MiB for requests, since the server itself uses %d MiB: large requests will be "
+                "refused. Set memory_limit to at least %d MiB",
                 max(0, left) >> 20,
                 self._own >> 20,
                 (self._own + _LEAST_ROOM_BYTES) >> 20,
             )
 
     def look(self, resident: int) -> bool:
-        """Acts on a resident size; from any thread. Returns whether to look again soon."""
+        """Act on a resident size, on any thread; return True to check again soon."""
         taken, room = resident - self._own, max(1, self._limit - self._own)
         self._receiver.memory_is_short = taken > room * _FULL_SHARE
         if taken < room * _WATCHED_SHARE:
@@ -150,15 +150,15 @@ class MemoryGuard:
         if at_fault and taken > room * _CUT_SHARE:
             count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
             self._shed(count)
-            _log.warning("%d connections were cut: what was on its way there took too much memory", count)
+            _log.warning("Cut %d connections: their unfinished messages took too much memory", count)
         elif at_fault:
             self._loop.call_soon_threadsafe(self.end, at_fault)
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Return connections that have sent most without ending a message.
+        """Return the connections that sent most of their bytes in unfinished messages.
 
-        The rest is then no more than the allowed bytes.
+        Without them, at most `allowed` bytes are in transit.
         """
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
@@ -174,21 +174,21 @@ class MemoryGuard:
         return at_fault
 
     def end(self, peers: Sequence[str]) -> None:
-        """Ends the calls of connections that wait for messages; on the event loop."""
+        """End the waiting calls of these connections, on the event loop."""
         count = sum(map(self._receiver.shed, peers))
         if count:
             self._shed(count)
-            _log.warning("%d calls were ended: their messages were on their way and took too much memory", count)
+            _log.warning("Ended %d calls: their unfinished messages took too much memory", count)
 
     def _run(self) -> None:
         closely = False
         while not self._ended:
-            # An event that can be waited for costs more than the look.
+            # Waiting for an event would cost more than the check.
             time.sleep(_CHECK_OFTEN_EVERY_S if closely else _CHECK_EVERY_S)
             try:
                 closely = self.look(resident_bytes())
-            except Exception:  # noqa: BLE001 - whatever it is: without this thread memory would have no bound
-                _log.exception("looking for messages that take too much memory failed")
+            except Exception:  # noqa: BLE001 - without this thread, memory would have no bound
+                _log.exception("The check for messages that take too much memory failed; checks go on")
             if closely and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()
@@ -198,7 +198,7 @@ class MemoryGuard:
 async def guarded(
     port: int, receiver: Receiver, telemetry: RpcTelemetry, *, memory_limit_bytes: int
 ) -> AsyncIterator[MemoryGuard]:
-    """Guard the server on `port` of gRPC for as long as the context lasts; give the guard, to be told of models."""
+    """Guard the memory of the gRPC server on `port` within the context; yield the guard, which counts loaded models."""
     memory = MemoryGuard(receiver, memory_limit_bytes, port, shed=telemetry.messages_shed.inc)
     memory.start()
     watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
@@ -210,17 +210,17 @@ async def guarded(
 
 
 def _trim() -> None:
-    """Gives memory that was freed back to the system, which C libraries put off."""
+    """Return freed memory to the system, which the C library would keep."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def return_large_blocks() -> None:
-    """Has large blocks mapped on their own, so that they return to the system when they are freed.
+    """Make glibc map large blocks separately, so that they return to the system when they are freed.
 
-    Otherwise glibc learns from the first large block that is freed to keep the next ones, and keeps parts of them for
-    each thread. Does nothing where the C library is another one.
+    Otherwise, after the first large block is freed, glibc keeps later ones, partly for each thread. With another C
+    library, this does nothing.
     """
     if sys.platform != "linux":
         return
@@ -231,9 +231,9 @@ def return_large_blocks() -> None:
 
 
 def collect_and_keep() -> None:
-    """Frees what is garbage. What is in use is not looked at again, and freed as ever when it is let go.
+    """Collect garbage and freeze the objects in use, so that later collections skip them.
 
-    To be called while no call is answered: what a call holds would be kept for long if it ended up in a cycle.
+    Call this while no request is running: objects of a request that end up in a cycle would stay for a long time.
     """
     gc.collect()
     gc.freeze()
@@ -241,10 +241,10 @@ def collect_and_keep() -> None:
 
 @asynccontextmanager
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Look for garbage again and again, only when no call is in flight; afterwards all is as Python has it.
+    """Collect garbage only while no call is in flight, within the context; then restore Python's defaults.
 
-    Where a call is in flight at any time, old objects are looked at after many new ones alone. For one server in a
-    process: the collector is the process's.
+    If calls are always in flight, old objects are collected only after many new ones. The collector belongs to the
+    process, so use this for one server in a process.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

@@ -1,9 +1,7 @@
-"""The health check of an image: asks the server of this container whether it is ready, with TLS or without.
+"""The health check of a container image: `python -m gradewire_server.probe`.
 
-    python -m gradewire_server.probe
-
-The exit code is 0 where /readyz answers 200. Which of the two the server speaks is tried, since a file or a flag may
-say so, which a health check does not see. No certificate is checked: it is asked by its address on this machine.
+The exit code is 0 if the server of this container answers /readyz with 200. It tries HTTP and HTTPS, since it does not
+see the settings. It checks no certificate, because it connects to the loopback address.
 """
 
 import os
@@ -19,11 +17,7 @@ _DEFAULT_PORT: Final = "9464"
 
 
 def is_ready(port: int | str) -> bool:
-    """Return whether the server whose HTTP is on this port of this machine takes calls.
-
-    Args:
-        port: 1 to 65535.
-    """
+    """Return True if the server with this operational HTTP port (1 to 65535) on this machine is ready for calls."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname = False
     unchecked.verify_mode = ssl.CERT_NONE
@@ -36,7 +30,7 @@ def is_ready(port: int | str) -> bool:
         except urllib.error.HTTPError as error:
             error.close()
             return False
-        except (OSError, HTTPException):  # nobody there, or it speaks the other one
+        except (OSError, HTTPException):  # nothing listens there, or it speaks the other protocol
             continue
     return False
 

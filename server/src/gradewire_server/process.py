@@ -1,4 +1,4 @@
-"""Processes: phases of one and requests to stop it; children that are started, stopped and restarted when lost."""
+"""The phases of a process, requests to stop it, and child processes that are started, stopped and restarted."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from gradewire_proto.wire_rules import Backoff
 R = TypeVar("R")
 
 RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
-"""Waits before a process is started that replaces a lost one."""
+"""Waits before a lost process is replaced."""
 STEADY_AFTER_S: Final = 60.0
-"""Seconds that one must have run for its loss to count as the first."""
+"""Seconds after which the loss of a process counts as its first one again."""
 
 
 class Phase(StrEnum):
-    """Loading, serving, draining (calls are still taken), stopping (calls in flight may finish)."""
+    """Loading, serving, draining (calls are still accepted), stopping (calls in flight may finish)."""
 
     LOADING = "loading"
     SERVING = "serving"
@@ -40,10 +40,10 @@ class Reporter(Protocol):
 
 
 class Stop:
-    """Requests to stop: the first asks for an orderly end, the second for an end at once.
+    """A request to stop: in order the first time, at once the second time.
 
     Attributes:
-        others_serve: Whether other processes of the server go on, so that this one may send its callers to them.
+        others_serve: True if other processes of the server go on, so that this one may send its callers to them.
     """
 
     def __init__(self) -> None:
@@ -64,13 +64,13 @@ class Stop:
         (self.urgent if self.requested.is_set() else self.requested).set()
 
     def leave(self) -> None:
-        """Ask one process to stop while others go on; does nothing where it stops already."""
+        """Ask this process to stop while others go on; does nothing if it is already stopping."""
         self.others_serve = self.others_serve or not self.requested.is_set()
         self.requested.set()
 
 
 async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
-    """Return the result of work, or raise its error; None where `stopped` or a time-out cuts it short."""
+    """Return the result of `work`, or raise its error; cancel it and return None after `stopped` or a timeout."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -83,14 +83,14 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s
 async def start_module(
     module: str, descriptor: int, *, stdout: int | None = None, stderr: int | None = None, settings: bool = False
 ) -> asyncio.subprocess.Process:
-    """Start `python -m MODULE DESCRIPTOR` with that open file; raise OSError where it cannot.
+    """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if that fails.
 
-    It has a session of its own: Ctrl-C at the terminal is for its supervisor. It gets our variables with `settings`
-    alone: a process that only computes needs no tokens and addresses.
+    The process gets its own session, so that Ctrl-C at the terminal reaches only its supervisor. It gets the
+    GRADEWIRE_ variables only with `settings`, because a process that only computes needs no tokens or addresses.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        "-P",  # modules in the working directory are none of ours
+        "-P",  # never import modules from the working directory
         "-m",
         module,
         str(descriptor),
@@ -106,7 +106,7 @@ async def start_module(
 
 
 class SupervisedProcess:
-    """A process that runs one of our modules, made by `start_module`."""
+    """A child process that `start_module` started."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -117,7 +117,7 @@ class SupervisedProcess:
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to its input; `wait_for_exit` says where it has ended."""
+        """Write a line to its input; if it has ended, only `wait_for_exit` reports that."""
         writer = cast("asyncio.StreamWriter", self._process.stdin)
         writer.write(line)
         with suppress(ConnectionError):
@@ -128,18 +128,18 @@ class SupervisedProcess:
         cast("asyncio.StreamWriter", self._process.stdin).close()
 
     async def read_line(self) -> bytes:
-        """Return a line of its output, which is a pipe; empty at its end."""
+        """Return a line of its piped output; empty at the end."""
         return await cast("asyncio.StreamReader", self._process.stdout).readline()
 
     def signal(self, number: Signals) -> None:
         """Send a signal, unless it has ended."""
-        # Not by the library's own method: that looks for an exit code first, and takes it away from who waits for it.
+        # asyncio's own method would first poll for an exit code and so take it from whoever waits for the process.
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     async def stop(self, timeout_s: float, by: Signals = SIGTERM) -> None:
-        """Ask it to end by a signal, wait so long, end it at once then, and wait until it is gone."""
+        """Ask it to end with a signal; kill it after the timeout, and wait until it is gone."""
         self.signal(by)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -147,21 +147,20 @@ class SupervisedProcess:
         await self.kill()
 
     async def kill(self) -> None:
-        """End it at once and wait until it is gone."""
+        """Kill it and wait until it is gone."""
         self.signal(SIGKILL)
         await self._process.wait()
 
     async def wait_for_exit(self) -> str:
-        """Wait until it has ended; return how, as the rest of a sentence about it."""
+        """Wait until it has ended; return a phrase for messages, such as "ended with exit code 1"."""
         code = await self._process.wait()
         return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
-    """Run one after another until cancelled; after losses that come soon, it waits longer and longer.
+    """Run `run_one`, which returns when a process was lost, again and again until cancelled.
 
-    Args:
-        run_one: Returns when one was lost.
+    After losses in quick succession, it waits longer and longer.
     """
     losses = 0
     while True:

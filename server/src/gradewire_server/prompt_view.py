@@ -1,4 +1,4 @@
-"""Prompts of a judge for an item, with tokens and price, without a judge; for `gradewire prompt show`."""
+"""The prompts that a judge would get for an item, with tokens and cost, for `gradewire prompt show`. Needs no judge."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConf
 from gradewire_server.settings.limits import Limits
 
 PLACEHOLDER: Final = "WHAT THE JUDGE WRITES STANDS HERE"
-"""Takes the place of a text that only a judge could write, in the rounds after it."""
+"""A placeholder, in later rounds, for text that only a judge could write."""
 _MAX_ROUNDS: Final = 16
 
 
@@ -35,14 +35,14 @@ class PromptViewError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PromptView:
-    """All that a judge is asked of an item.
+    """The questions that a judge gets for an item.
 
     Attributes:
         title: NAME/VERSION of the prompt.
         digest: SHA-256 of its file.
-        rounds: In their order; what the judge says is made up: the first label, PLACEHOLDER for a text.
-        masked: Whether words of the prediction are not shown, "[...]" in their place.
-        without_judge: What becomes of an item for which no judge is asked; "" where one is.
+        rounds: The questions in order, with made-up answers: the first label, or PLACEHOLDER for text.
+        masked: True if words of the prediction are hidden behind "[...]".
+        without_judge: The outcome if a rule decides without a judge, else "".
     """
 
     title: str
@@ -53,16 +53,16 @@ class PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """Return a function that runs a judge metric on items, with answers that are made up.
+    """Return a function that runs a judge metric on items with made-up answers.
 
     Raises:
-        PromptViewError: It is no metric of a judge, or a parameter is wrong.
+        PromptViewError: The metric needs no judge, or a parameter is wrong.
     """
     name = spec.WhichOneof("metric") or ""
     metric = REGISTRY.get(name)
     if metric is None or not metric.info.needs_judge:
         judged = ", ".join(each for each in REGISTRY if REGISTRY[each].info.needs_judge)
-        raise PromptViewError(f"{name or 'no metric'} asks no judge; those that do: {judged}")
+        raise PromptViewError(f"{name or 'no metric'} needs no judge; metrics that do: {judged}")
     written: Any = getattr(spec, name)
     try:
         parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
@@ -93,7 +93,7 @@ def _run(program: Any) -> tuple[tuple[Question, ...], MetricResult]:
         asked = [_question_and_answer(need) for need in needs]
         rounds += [question for question, _ in asked]
         answers = tuple(answer for _, answer in asked)
-    raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
+    raise PromptViewError(f"the metric asks its judge more than {_MAX_ROUNDS} times")
 
 
 def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
@@ -103,25 +103,25 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
     if isinstance(need, Generate):
         written = Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
         return Question(need.prompt, max_tokens=need.max_tokens), written
-    raise PromptViewError(f"it asks for more than a judge can say ({type(need).__name__})")
+    raise PromptViewError(f"the metric needs {type(need).__name__}, which a judge cannot give")
 
 
 def _rule_message(result: MetricResult) -> str:
     if result.status is Status.OK:
-        return f"no judge is asked: a rule gives the score {result.score:g}"
-    return f"no judge is asked: {result.status.name}, {result.message}"
+        return f"a rule gives the score {result.score:g} without a judge"
+    return f"no score, without asking a judge: {result.status.name}, {result.message}"
 
 
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
-    """A prompt as one text, with the markup of a chat template: fixed turns, and the item with the judge's turn begun.
+    """Return a prompt in a chat template's markup: fixed turns, then the item and the start of the judge's turn.
 
-    What is really sent, cut to the judge's limits, only its tokenizer can tell (`prompt_tokens`).
+    The text is not cut to the judge's limits, which need its tokenizer (`JudgeTokenizer.tokens`).
 
     Raises:
         PromptViewError: The template is not known.
     """
     if template not in TEMPLATES:
-        raise PromptViewError(f"chat template {template!r} is not known; known are {', '.join(TEMPLATES)}")
+        raise PromptViewError(f"unknown chat template {template!r}; take one of {', '.join(TEMPLATES)}")
     chat = TEMPLATES[template]
 
     def turn(each: Turn) -> str:
@@ -141,12 +141,12 @@ _TEMPLATE_OF_UNKNOWN = "chatml"
 
 @dataclass(frozen=True, slots=True)
 class RoundTokens:
-    """A round as token ids.
+    """The token ids of a round.
 
     Attributes:
-        fixed: Of instructions and demonstrations, which are computed once.
-        item: Of the item's turn and the begin of the judge's.
-        labels: By option: the token whose probability is read.
+        fixed: Instructions and demonstrations, which are computed once.
+        item: The item's turn and the start of the judge's turn.
+        labels: The token whose probability is read, for each option.
     """
 
     fixed: tuple[int, ...]
@@ -157,11 +157,11 @@ class RoundTokens:
 
 @dataclass(frozen=True, slots=True)
 class JudgeTokenizer:
-    """Cuts prompts into tokens where the judge is built, and shows them in any case.
+    """A judge's tokenizer; without one, it shows prompts but counts no tokens.
 
     Attributes:
-        note: Whose tokens are counted, or why none are.
-        template: Chat template that a prompt is shown in without the judge's tokenizer.
+        note: The judge whose tokens are counted, or the reason why none are.
+        template: The chat template for showing a prompt without the judge's tokenizer.
     """
 
     note: str
@@ -169,10 +169,10 @@ class JudgeTokenizer:
     template: str = _TEMPLATE_OF_UNKNOWN
 
     def tokens(self, asked: Question) -> RoundTokens | None:
-        """A round's tokens; None where the judge is not built.
+        """Return a round's tokens; None without a tokenizer.
 
         Raises:
-            PromptViewError: It does not fit even without its prediction, or the labels cannot be told apart.
+            PromptViewError: The prompt does not fit even without its prediction, or two labels begin alike.
         """
         if self.chat is None:
             return None
@@ -190,14 +190,14 @@ class JudgeTokenizer:
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
     def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
-        """Fixed turns, and the item with the judge's turn begun, with markup: what `tokens` stand for, if there are."""
+        """Return the fixed turns, and the item with the start of the judge's turn, as text with markup."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
         return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)
 
 
 def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
-    """The tokenizer of a judge in its repository, with the limits that the judge would have there.
+    """Return the tokenizer of a judge in the repository, with the judge's limits.
 
     Raises:
         PromptViewError: The judge's files are damaged.
@@ -215,12 +215,12 @@ def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
 
 _BYTES_PER_TOKEN: Final = 4
 _TOKENS_PER_TURN: Final = 4
-_ESTIMATED: Final = f"tokens read are estimated, one for {_BYTES_PER_TOKEN} bytes of text: only the judge knows them"
+_ESTIMATED: Final = f"prompt tokens are estimated, one for each {_BYTES_PER_TOKEN} bytes: only the judge counts exactly"
 
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """Tokens of one question to a judge: of the whole prompt, and the most that it writes, thoughts included."""
+    """The tokens of a question to a judge: those of the prompt, and the most that it may write, thoughts included."""
 
     read: int
     most_written: int
@@ -228,9 +228,9 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeter:
-    """Reckons what questions to one judge cost: one of this machine, or one behind a server of its own.
+    """The cost of questions to one judge, on this machine or on a remote server.
 
-    A server of decision models `decides`, and writes nothing.
+    With `decides`, the server runs a decision model, which writes nothing.
     """
 
     tokenizer: JudgeTokenizer
@@ -239,7 +239,7 @@ class JudgeMeter:
 
     @property
     def exact(self) -> bool:
-        """True if the tokens of prompts are counted, not estimated."""
+        """True if prompt tokens are counted, not estimated."""
         return self.remote is None and self.tokenizer.chat is not None
 
     @property
@@ -248,7 +248,7 @@ class JudgeMeter:
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: Question) -> RoundCost | None:
-        """Return the tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
+        """Return the tokens of a question; None if it does not fit the judge or its kind, so that it is never sent."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
@@ -265,12 +265,12 @@ class JudgeMeter:
 def _remote_cost(asked: Question, config: RemoteJudgeConfig, *, decides: bool) -> RoundCost | None:
     prompt = fitted(without_demonstrations(asked.prompt) if decides else asked.prompt, config.max_prompt_characters)
     if prompt is None or (decides and not asked.options):
-        return None  # a decision model is not asked to write
+        return None  # a decision model cannot write
     question = replace(asked, prompt=prompt)
     if decides:
         sent = decision_question(question)
         return _estimate((sent.state, sent.instructions, *sent.options.values()), 0)
-    # Of a server that is not asked: the one that writes most, is told how to begin, and whose text decides.
+    # The server is not contacted here, so assume the dialect with the longest replies: prefilled, decided by its text.
     full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]

@@ -1,4 +1,4 @@
-"""Help with backends that fail or are asked the same twice: circuit breaker, single flight."""
+"""A circuit breaker for backends that fail, and single flight for equal work that is requested twice."""
 
 import asyncio
 import contextvars
@@ -20,10 +20,10 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """Counts failures within a window; knows nothing of what it guards.
+    """A circuit breaker: it counts failures within a window.
 
-    Closed, work goes on. `failures_to_open` failures within `window_s` open it: callers leave the backend alone. Its
-    owner probes then (`probing`), and the probe's outcome closes it or opens it again.
+    While it is closed, callers use the backend. `failures_to_open` failures within `window_s` open it, and callers
+    leave the backend alone. Its owner then probes the backend (`probing`); the outcome closes or reopens it.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Breaker:
         return self.state is BreakerState.CLOSED
 
     def succeeded(self) -> None:
-        """A call went well; closes a breaker that was probing."""
+        """Record a successful call; close a breaker that was probing."""
         if self.state is BreakerState.HALF_OPEN:
             self._failures.clear()
             self._become(BreakerState.CLOSED)
 
     def failed(self) -> None:
-        """A call failed or took too long."""
+        """Record a call that failed or took too long."""
         if self.state is BreakerState.HALF_OPEN:
             self._become(BreakerState.OPEN)
             return
@@ -63,12 +63,12 @@ class Breaker:
             self._become(BreakerState.OPEN)
 
     def open(self) -> None:
-        """The backend is known to be of no use now, whatever was counted."""
+        """Open it regardless of the count: the backend is known to be unusable."""
         if self.state is not BreakerState.OPEN:
             self._become(BreakerState.OPEN)
 
     def probing(self) -> None:
-        """An open breaker's owner tries the backend once; the next outcome decides."""
+        """Let the owner of an open breaker try the backend once; the outcome closes or reopens it."""
         if self.state is BreakerState.OPEN:
             self._become(BreakerState.HALF_OPEN)
 
@@ -78,10 +78,9 @@ class Breaker:
 
 
 class SingleFlight(Generic[K, R]):
-    """Work under way, by key. Belongs to one event loop.
+    """Running work by key, on one event loop.
 
-    The work belongs to nobody who asks for it: one who gives up takes it from none of the others, and the next one
-    need not begin again.
+    A caller that gives up does not cancel the work: other callers still wait for it, and a later one joins it.
     """
 
     def __init__(self) -> None:
@@ -93,27 +92,27 @@ class SingleFlight(Generic[K, R]):
     async def result(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> R:
-        """Return or raise what the work of that key gives; it is begun, as by `begin`, unless it is under way."""
+        """Return or raise the outcome of the work for `key`; start it as `begin` does unless it is running."""
         return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> "asyncio.Task[R]":
-        """Begin work that is not under way; whoever asks for it from now on joins.
+        """Start work for a key that has none running; later callers join it.
 
-        Without a context it runs in a copy of the caller's.
+        Without `context`, the work runs in a copy of the caller's context.
         """
         task = self._tasks[key] = asyncio.get_running_loop().create_task(work(), context=context)
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
         return task
 
     async def wait(self) -> None:
-        """Returns when what is under way now has ended, however it ends."""
+        """Wait until all work that is running now has ended, also by failing."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
     async def cancel(self) -> None:
-        """Cancels what is under way and waits for its end."""
+        """Cancel all running work and wait until it has ended."""
         for task in self._tasks.values():
             task.cancel()
         await self.wait()

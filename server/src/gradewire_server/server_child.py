@@ -1,4 +1,7 @@
-"""One of several server processes: `python -m gradewire_server.server_child FD`; FD: its end of the connection."""
+"""One of several server processes: `python -m gradewire_server.server_child FD`.
+
+FD is its end of the connection to the supervisor.
+"""
 
 import socket
 import sys
@@ -13,7 +16,7 @@ from gradewire_server.settings.setting import SettingsError
 
 
 def main() -> int:
-    """Serves until the supervisor stops it or is gone; returns the exit code."""
+    """Serve until the supervisor stops this process or is gone; return the exit code."""
     start = StartMessage.read()
     position = start.position
     try:
@@ -27,14 +30,14 @@ def main() -> int:
 
 
 def _with_judge_host(settings: Settings, position: Position) -> Settings:
-    """The settings with the way to the process that runs the judges, where they run on this machine."""
+    """Return the settings with the judge host's address if the judges run on this machine."""
     judge = settings.engine.judge
     if judge.backend != "embedded":
         return settings
     if not position.judge_host:
         raise SettingsError(
-            "judge_backend has become embedded since the server was started, and no process of it runs judges: "
-            "stop the server and start it again"
+            "judge_backend was changed to embedded after the server started without a judge host: stop the server and "
+            "start it again"
         )
     return replace(settings, engine=replace(settings.engine, judge=replace(judge, host=position.judges)))
 

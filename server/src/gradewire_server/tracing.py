@@ -1,4 +1,4 @@
-"""Spans of the calls that the server answers, and events of their results; knows nothing of OpenTelemetry."""
+"""Trace the server's calls with spans, and their results with events. OpenTelemetry stays behind `open_tracing`."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class TraceHeaders(NamedTuple):
-    """Headers of a caller that concern its trace; those of W3C are empty if there are none.
+    """A caller's trace headers; those of W3C are empty if the caller sends none.
 
     Attributes:
-        by_caller: True if the caller emits the events of its results itself.
-        evaluated: Traceparent of the span whose answers are graded; empty: the caller's.
+        by_caller: True if the caller itself emits the events of its results.
+        evaluated: Traceparent of the span whose answers are graded; "" for the caller's own.
     """
 
     traceparent: str = ""
@@ -34,26 +34,26 @@ class TraceHeaders(NamedTuple):
 
 
 class CallTracer:
-    """Traces calls; opened by `open_call_tracer`."""
+    """A tracer of calls; create it with `open_call_tracer`."""
 
     def __init__(self, tracing: "Tracing") -> None:
         self._tracing = tracing
 
     def begin(self, method: str, headers: TraceHeaders) -> "OtelSpan | None":
-        """Start the span of a call and make it the task's current one; return None for a call that is not sampled."""
+        """Start a call's span and make it the task's current one; return None if the call is not sampled."""
         attributes = {RPC_SYSTEM: GRPC, RPC_METHOD: method}
         span = self._tracing.begin(method, headers.traceparent, headers.tracestate, attributes)
         if not span.is_sampled:
             return None
         if not headers.by_caller:
             self._tracing.emit_results(span, evaluation_of, headers.evaluated, headers.traceparent)
-        CURRENT.set(span)  # each call is a task of its own
+        CURRENT.set(span)  # each call has its own task
         return span
 
 
 @asynccontextmanager
 async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
-    """Trace for as long as the context lasts; give None if nothing is to be traced, or cannot be."""
+    """Yield a tracer for the context; None if tracing is off or unavailable."""
     if not settings.is_on():
         yield None
         return
@@ -67,7 +67,7 @@ async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistr
 
 
 def evaluation_of(metric: str, index: int | None, result: MetricResult) -> Evaluation:
-    """Return the evaluation that a result is; with texts of users only if the environment allows them."""
+    """Convert a result to an evaluation event; it has users' texts only if the environment allows them."""
     text = _text_of(result) if captures_content() else ""
     return Evaluation(
         name=metric,
@@ -86,6 +86,6 @@ def _label_of(result: MetricResult) -> str:
 
 
 def _text_of(result: MetricResult) -> str:
-    """Return the message, which quotes texts, and the parts, which hold windows of them."""
+    """Return the message and the parts, which both may quote users' texts."""
     parts = "" if result.parts is None else json.dumps(asdict(result.parts), ensure_ascii=False, default=str)
     return "; ".join(filter(None, (result.message, parts)))

@@ -114,7 +114,7 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert 3 * 300 < of_lave[0] < 3 * 1000
     assert of_lave[1] == 3 * 24
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
-    assert any("tokens read are estimated" in line for line in rest)
+    assert any("prompt tokens are estimated" in line for line in rest)
     assert any("sent again" in line for line in rest)
     assert "1 rows cannot be scored and are left out" in rest
     assert rest[-1].startswith("nothing was asked")

@@ -122,7 +122,7 @@ def test_a_set_that_one_process_has_prepared_is_the_same_in_all_at_once(both: Se
         seen.add(found[0][1:])
     old = next(iter(digest for _, digest in seen if digest != found[0][2]))
     for channel in both:
-        with pytest.raises(grpc.RpcError, match="is asked for"):
+        with pytest.raises(grpc.RpcError, match="has the digest"):
             _score(channel, f"grows@{old}", CIDER)
 
 

@@ -48,12 +48,12 @@ def test_a_restart_onto_a_backend_that_is_away_is_ended_by_the_next_one(server: 
     before = set(process_ids(server.pid))
     config.write_text(_AWAY)
     server.signal(signal.SIGHUP)
-    wait_until(lambda: _times_said(server, "process 0 of 2 takes calls") == 2)
+    wait_until(lambda: _times_said(server, "process 0 of 2 is serving") == 2)
     assert server.http("/readyz")[0] == 200, "the other one is as it was"
     config.write_text("")
     server.signal(signal.SIGHUP)
     server.wait_for_event("restarted 2 processes")
-    assert _times_said(server, "a restart is asked for again: the one under way ends here, and another one begins") == 1
+    assert _times_said(server, "Another restart was requested: the running one ends here, and a new one begins") == 1
     assert not before & set(process_ids(server.pid))
     assert ready_processes(server) == 2
     with Client(server.address) as client:

@@ -80,7 +80,7 @@ async def test_health_flips_at_once_while_calls_are_still_taken_and_streams_may_
 async def test_a_hangup_ends_nothing_and_a_second_signal_to_stop_all_at_once(tmp_path: Path, minilm: Path) -> None:
     with ServerProcess(tmp_path, model_repository=minilm, drain_s=60, grace_s=60) as server:
         server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.wait_for_event, "SIGHUP changes nothing in a server of one process")
+        await asyncio.to_thread(server.wait_for_event, "SIGHUP has no effect on a server with one process")
         async with aio.insecure_channel(server.address) as channel:
             stream = scoring_pb2_grpc.ScoringStub(channel).ScoreStream()
             await stream.write(scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[SMILE])))

@@ -1,15 +1,28 @@
 """The process of a server around its event loop."""
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client import enable_created_metrics
 
 from gradewire_server.process import Stop
 from gradewire_server.processes.child import run_to_exit
 from gradewire_server.rpc.log import FloodFilter
+
+
+@pytest.fixture(autouse=True)
+def usual_log() -> Iterator[None]:
+    """Later tests read the log as pytest has it, and creation times as prometheus-client has them."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+    enable_created_metrics()
 
 
 @pytest.fixture(autouse=True)

@@ -99,11 +99,11 @@ async def test_the_last_figures_arrive_whole_from_a_process_that_ends_at_once(tm
 async def test_a_supervisor_that_reads_nothing_holds_no_process_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gradewire_server.processes.child._LAST_FIGURES_S", 0.2)
+    monkeypatch.setattr("gradewire_server.processes.child._LAST_METRICS_S", 0.2)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         await asyncio.to_thread(asyncio.run, _joined_once(Position(0, 2, 0, tmp_path), theirs))
-    assert "has not read the last figures" in caplog.text
+    assert "did not read the last metrics" in caplog.text
 
 
 @pytest.mark.parametrize(

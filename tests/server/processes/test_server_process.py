@@ -74,7 +74,7 @@ async def test_silence_while_the_supervisor_was_paused_is_none_of_the_processes(
         await asyncio.sleep(0)
         time.sleep(2 * _SILENT_S)  # noqa: ASYNC251 - as a paused container: nothing of this process runs
         went_on_s = time.monotonic()
-        assert "was silent" in await losing
+        assert "sent no heartbeat" in await losing
         assert time.monotonic() - went_on_s >= _SILENT_S / 2
         assert child.returncode is not None
 
@@ -82,14 +82,14 @@ async def test_silence_while_the_supervisor_was_paused_is_none_of_the_processes(
 async def test_silence_before_the_first_beat_is_borne_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "START_S", 3 * _SILENT_S)
     async with _hanging_process() as (process, _theirs, _child):
-        assert await process.lost(_SILENT_S) == "process 0 was silent for 1.5 s and was ended"
+        assert await process.lost(_SILENT_S) == "process 0 sent no heartbeat for 1.5 s and was killed"
 
 
 async def test_silence_after_a_beat_is_borne_for_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "START_S", 600)
     async with _hanging_process() as (process, theirs, _child):
         theirs.sendall(b'["beat", {"phase": "loading"}]\n')
-        assert await process.lost(_SILENT_S) == "process 0 was silent for 0.5 s and was ended"
+        assert await process.lost(_SILENT_S) == "process 0 sent no heartbeat for 0.5 s and was killed"
 
 
 async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_time() -> None:
@@ -209,7 +209,7 @@ async def test_one_that_serves_without_its_backend_ends_the_restart_and_goes_on(
     starts = _Starts()
     async with _running(starts) as worker:
         starts.lacks = "triton:8001 is unreachable"
-        with pytest.raises(RestartError, match=r"^process 0 serves and has not become ready in 0\.2 s: triton:8001 is"):
+        with pytest.raises(RestartError, match=r"^process 0 serves but has not become ready in 0\.2 s: triton:8001 is"):
             await worker.restart()
         assert worker.serves
         assert len(starts.processes) == 2

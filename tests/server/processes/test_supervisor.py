@@ -132,7 +132,7 @@ async def test_a_defect_ends_one_restart_and_not_those_after_it(caplog: pytest.L
     try:
         for number in (1, 2):
             wanted.set()
-            await until(lambda number=number: caplog.text.count("ended by a defect") == number)
+            await until(lambda number=number: caplog.text.count("failed because of a defect") == number)
     finally:
         restarting.cancel()
         await asyncio.wait((restarting,))

@@ -173,7 +173,7 @@ def test_a_judge_is_no_encoder() -> None:
 async def test_without_a_judge_the_call_fails_only_where_nothing_else_is_asked_for() -> None:
     ports = replace(HashEngine().ports, judge_models=ListedModels(tuple, "judge_backend is none"))
     mine = Planner(ports, METRICS, PACKAGE_PROMPTS)
-    with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*here: hash"):
+    with pytest.raises(NothingLoadedError, match=r"judge_backend is none.*Available models: hash"):
         mine.plan([likeness()], "metrics")
     reply = await handlers_over(ports=ports, metrics=METRICS).list_models()
     listed = {metric.name: metric for metric in reply.metrics}

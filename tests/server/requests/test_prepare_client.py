@@ -27,7 +27,7 @@ async def test_a_set_stays_what_its_name_says(max_items: int) -> None:
         assert provenance.corpus_digest == report.corpus_digest
         line = await client.score([ITEM], provenance.line)
         assert line.items[0].scores != {}, "a line asks for the corpus that it names"
-        with pytest.raises(InvalidRequest, match="is asked for"):
+        with pytest.raises(InvalidRequest, match="has the digest"):
             await client.score([ITEM], METRIC, reference_set=f"{report.reference_set}@{'0' * 32}")
 
 
@@ -36,6 +36,6 @@ async def test_a_set_that_cannot_be_whole_is_refused_before_it_is_sent() -> None
         with pytest.raises(InvalidRequest, match=r"immutable: entries\[1\]\.references\[0\] is a set"):
             await client.prepare([ENTRIES[0], {"references": {"a"}}], METRIC, immutable=True)
         assert wire.engine.seals == {}
-        with pytest.raises(InvalidRequest, match=r"entries\[1\]: references\[0\]: is blank.*must be whole"):
+        with pytest.raises(InvalidRequest, match=r"entries\[1\]: references\[0\]: is blank.*must be complete"):
             await client.prepare([ENTRIES[0], {"references": [" "]}], METRIC, immutable=True)
         assert wire.engine.seals == {}

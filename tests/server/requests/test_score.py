@@ -38,7 +38,7 @@ async def test_a_failed_metrics_results_are_counted_before_any_work() -> None:
     engine = HashEngine()
     handlers = handlers_over(engine, limits=Limits(max_message_bytes=17_000))
     with pytest.raises(
-        InvalidRequestError, match=r"items: the reply to 200 of them .* about (1[0-9][0-9]) at a time"
+        InvalidRequestError, match=r"items: the reply for 200 of them .* about (1[0-9][0-9]) at a time"
     ) as caught:
         await handlers.score(request(*[item("a cat")] * 200, metrics=(SMILE, BROKEN)))
     assert caught.value.field == "items"
@@ -73,5 +73,5 @@ async def test_a_reply_that_outgrows_a_message_ends_its_work_and_says_how_many_f
 
 def test_where_not_one_item_fits_the_metrics_are_named() -> None:
     size = ReplySize(100, 2, 0, ITEMS)
-    with pytest.raises(InvalidRequestError, match="about 0 at a time fit, for so many metrics"):
+    with pytest.raises(InvalidRequestError, match="request fewer metrics at a time"):
         size.check_room_for([Failure(Status.UNAVAILABLE, "x" * 200)])

@@ -43,4 +43,4 @@ async def test_a_priority_that_nobody_knows_is_refused(wire: Wire) -> None:
         await wire.scoring.Score(request(7))
     assert isinstance(refused.value, grpc.aio.AioRpcError)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert refused.value.details() == "priority: 7 is no number of gradewire.v1.Priority"
+    assert refused.value.details() == "priority: 7 is not a value of gradewire.v1.Priority"

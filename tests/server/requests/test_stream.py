@@ -185,10 +185,10 @@ async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([items(item())], "config: the first message"),
-        ([Request()], "config: the first message"),
+        ([items(item())], "config: must be set in the first message"),
+        ([Request()], "config: must be set in the first message"),
         ([config(types_pb2.MetricSpec())], "config.metrics[0]:"),
-        ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: at least one"),
+        ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: name at least one"),
         ([config(), items(item()), config()], "requests[2]: items must be set"),
         ([config(), Request()], "requests[1]: items must be set"),
         ([config(), items(*[types_pb2.Item()] * 5000)], "requests[1].items: more than 4096 of them"),

@@ -16,7 +16,7 @@ def test_holds_up_to_the_limit_and_says_when_to_come_back() -> None:
     with permits.hold(6), permits.hold(4):
         assert permits.taken == 10
         with (
-            pytest.raises(OverloadedError, match="10 items are in flight, 1 more exceed the limit of 10") as caught,
+            pytest.raises(OverloadedError, match="10 items are in flight; 1 more would exceed") as caught,
             permits.hold(1),
         ):
             pass

@@ -106,7 +106,7 @@ def test_a_server_that_anybody_may_use_says_so(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         app._warn_if_open(Settings.load(**settings))
-    assert ("anybody who reaches" in caplog.text) == warned
+    assert ("Anybody who can reach" in caplog.text) == warned
 
 
 def test_a_broken_tokens_file_keeps_the_server_from_starting(
@@ -116,4 +116,4 @@ def test_a_broken_tokens_file_keeps_the_server_from_starting(
     path = tmp_path / "tokens.toml"
     path.write_text('[a]\ntoken = ""\n')
     assert app.run(Settings.load(auth_tokens_file=path, port=0, http=False)) == 1
-    assert f"{path}: [a] token: a token is 1 to 1024" in caplog.text
+    assert f"{path}: [a] token: a token has 1 to 1024" in caplog.text

@@ -224,7 +224,7 @@ async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> No
         stream = wire.judging.CompareStream(iter([Request(pairs=judging_pb2.CompareStreamPairs())]))
         with pytest.raises(aio.AioRpcError) as caught:
             _ = [reply async for reply in stream]
-        assert error_of(caught)[1] == "config: the first message of a stream must set it"
+        assert error_of(caught)[1] == "config: must be set in the first message of a stream"
 
 
 async def test_a_reply_that_cannot_fit_is_refused_by_name() -> None:
@@ -232,7 +232,7 @@ async def test_a_reply_that_cannot_fit_is_refused_by_name() -> None:
         wire.engine.script.on_choose = longer
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.judging.Compare(request(*[pair(f"answer {number}") for number in range(40)]))
-        assert error_of(caught)[1].startswith("pairs: the reply to 40 of them would be larger than the 2000 bytes")
+        assert error_of(caught)[1].startswith("pairs: the reply for 40 of them would exceed the limit of 2000 bytes")
 
 
 async def test_an_empty_request_has_an_empty_reply(judging: Wire) -> None:

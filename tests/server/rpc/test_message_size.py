@@ -157,7 +157,7 @@ async def test_a_reply_over_the_limit_says_what_to_do() -> None:
             await wire.scoring.Score(request(*[item("a")] * 60))
     code, details, _ = error_of(caught)
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert "send fewer" in details
+    assert "exceed the limit of 4000 bytes; send about" in details
 
 
 async def test_nothing_loaded_fails_the_call(wire: Wire) -> None:

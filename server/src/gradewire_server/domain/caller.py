@@ -1,4 +1,4 @@
-"""The caller of a request with its rights, and the turn that its work takes."""
+"""The caller of a request with its rights, and the turns of its work."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -8,47 +8,47 @@ from typing import Final, Protocol
 
 
 class Scope(StrEnum):
-    """A kind of work that a token may be good for."""
+    """A kind of work that a token may allow."""
 
     SCORE = "score"
-    """Score and ScoreStream with metrics that ask no judge."""
+    """Score and ScoreStream with metrics that need no judge."""
     PREPARE = "prepare"
     """References.Prepare."""
     JUDGE = "judge"
-    """Whatever has a judge work: metrics of a judge, comparisons, and written synthetic answers."""
+    """All work of a judge: judge metrics, comparisons, and generated synthetic answers."""
     ADMIN = "admin"
-    """What tells of all tenants together: snapshots, and /metrics over HTTP where `auth_http` asks for a token."""
+    """Data about all tenants: snapshots, and /metrics over HTTP if `auth_http` requires a token."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)
 
 
 class Quota(Protocol):
-    """Tokens of text that a tenant may send, and what of them is left."""
+    """The tokens of text that a tenant may still send."""
 
     def take(self, tokens: int) -> float:
-        """Takes `tokens` where so many are left.
+        """Take `tokens` if enough are left.
 
         Returns:
-            0.0 where they are taken; else the seconds until they will be there, and nothing is taken.
+            0.0 if they were taken; otherwise the seconds until enough will be left.
         """
 
     def take_in_turn(self, tokens: int) -> bool:
-        """Takes `tokens` where so many are left and nobody waits for them; returns whether it did."""
+        """Take `tokens` and return True, if enough are left and nobody waits for them; otherwise return False."""
 
     async def wait(self, tokens: int) -> None:
-        """Takes `tokens`, as soon as they are there; who came first gets them first. May be cancelled."""
+        """Wait until enough are left and take `tokens`, first come, first served. May be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller, who takes turns with the others.
+    """A caller, which takes turns with other callers.
 
     Attributes:
-        key: What tells callers apart: the name of a token's tenant, else the host that a call comes from.
-        namespace: Whose sets, verdicts and cache entries it sees; empty: those of the server's own namespace.
-        quota: How much text it may send; None: as much as it likes.
-        tenant: Name of the token's tenant in the tokens file; empty: it has none.
+        key: Its identity among callers: the tenant's name, or else the host that a call comes from.
+        namespace: The namespace of the sets, verdicts and cache entries that it sees; "" for the server's own.
+        quota: Its quota of text; None for no limit.
+        tenant: The name of its tenant in the tokens file; "" without one.
     """
 
     key: str = ""
@@ -60,15 +60,15 @@ class Caller:
 
 
 LOCAL: Final = Caller()
-"""The process that embeds the server."""
+"""The caller for work of the process that embeds the server."""
 
 
 @lru_cache(4096)
 def anonymous_caller(peer: str) -> Caller:
-    """Return a caller whom only its host tells from others.
+    """Return a caller that is identified by its host alone.
 
     Args:
-        peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+        peer: The connection's address as gRPC writes it, for example ``ipv4:127.0.0.1:50514``.
     """
     return Caller(peer.rpartition(":")[0])
 
@@ -77,17 +77,17 @@ _current_caller: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key
 
 
 def current_caller() -> str:
-    """The `key` of the caller for whom this task works; that of `LOCAL` for work of the server itself."""
+    """Return the `key` of the caller that this task works for; that of `LOCAL` for work of the server itself."""
     return _current_caller.get()
 
 
 def set_current_caller(key: str) -> None:
-    """Makes this the caller of the current task and of the tasks that it starts from now on."""
+    """Make this the caller of the current task and of tasks that it starts later."""
     _current_caller.set(key)
 
 
 class Lane(IntEnum):
-    """Interactive work goes first; bulk work keeps a share that it cannot lose."""
+    """The priority of work: interactive work goes first, and bulk work keeps a guaranteed share."""
 
     INTERACTIVE = 0
     BULK = 1
@@ -95,17 +95,17 @@ class Lane(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One piece of work that was admitted, and the tokens that it has put into an encoder's queue so far."""
+    """A piece of admitted work, with the tokens that it has put into an encoder's queue so far."""
 
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
 
     def queued(self, tokens: int) -> None:
-        """So many tokens were put into an encoder's queue."""
+        """Record tokens that were put into an encoder's queue."""
         self.tokens += tokens
 
     def computed(self, tokens: int) -> None:
-        """So many of them were computed; not those of texts that nobody waited for any more, or that failed."""
+        """Record tokens that were computed, without those of texts that were abandoned or failed."""
 
 
 _NO_CALLERS_TURN: Final = Turn()
@@ -113,10 +113,10 @@ _turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NO_CALLERS_TURN)
 
 
 def current_turn() -> Turn:
-    """The turn of the task that asks; work of the server itself counts as interactive."""
+    """Return the turn of the current task; work of the server itself counts as interactive."""
     return _turn.get()
 
 
 def take_turn(turn: Turn) -> None:
-    """Make this the turn of the current task and of the tasks that it starts from now on."""
+    """Make this the turn of the current task and of tasks that it starts later."""
     _turn.set(turn)

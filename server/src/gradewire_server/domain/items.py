@@ -1,4 +1,4 @@
-"""Items and pairs to grade, and their results: status, parts, warnings, cost."""
+"""Items and pairs to grade, and their results with status, parts, warnings and cost."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,13 +11,13 @@ from gradewire_proto.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: the bytes of its file, or where it is.
+    """A picture, as the bytes of its file or as an address.
 
     Attributes:
-        data: The file's bytes; empty where `uri` names it.
-        uri: data:…;base64,… or an address; empty where `data` is there.
-        media_type: As its sender says, else as it was found out; empty: not known yet.
-        digest: SHA-256 of what a judge is shown, 64 hex digits; empty: not counted yet.
+        data: The file's bytes; empty if `uri` is given.
+        uri: ``data:…;base64,…`` or an address; "" if `data` is given.
+        media_type: The type given by the sender or else detected; "" before that.
+        digest: SHA-256 of the bytes that a judge sees, 64 hex digits; "" before it is computed.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -28,17 +28,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One answer with its question and references; all strings are NFC-normalised.
+    """An answer with its question and references; all strings are NFC-normalised.
 
     Attributes:
-        id: The caller's name for it; need not be unique.
-        question: What was asked; may be empty.
-        references: Right answers. May hold blank ones: metrics answer those with INVALID_INPUT.
+        id: The caller's identifier, not necessarily unique.
+        question: The question; may be empty.
+        references: Correct answers. Some may be blank; metrics return INVALID_INPUT for those.
         prediction: The answer to grade; may be blank (EMPTY_PREDICTION).
-        synthetic_answers: One sentence per reference, or empty.
-        captions: What the picture shows, none of them blank.
-        group: Label for summaries.
-        images: What the question is about; not checked.
+        synthetic_answers: One sentence for each reference, or empty.
+        captions: Descriptions of the picture, none of them blank.
+        group: A label for summaries.
+        images: The pictures that the question is about; not validated.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """Of the texts that metrics read."""
+        """The number of characters in the texts that metrics read."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
@@ -71,7 +71,7 @@ class Pair(Item):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """References of one question, without a prediction; what References.Prepare registers."""
+    """The references of one question without a prediction, as References.Prepare registers them."""
 
     question: str
     references: tuple[str, ...]
@@ -79,13 +79,13 @@ class ReferenceEntry:
 
 
 MAX_QUOTED_CHARACTERS: Final = 80
-"""Of a text that somebody else wrote, in a message for people."""
+"""The most characters of a user's text in a message."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Of a whole message: some list the models or metrics that are known here."""
+"""The most characters of a message; some messages list all known models or metrics."""
 
 
 def quoted(text: str) -> str:
-    """The text in quotes, escaped as Python does, and cut: at most 80 characters between the quotes."""
+    """Return the text in quotes, escaped as in Python, with at most 80 characters between the quotes."""
     shown = repr(text[:MAX_QUOTED_CHARACTERS])
     if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
         return shown
@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:
-    """The text, cut to `most` characters, the last of which says that it was."""
+    """Return the text; a longer one is cut to `most` characters and ends with "…"."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -102,7 +102,7 @@ _ORDERS: Final = 2
 
 
 class Winner(IntEnum):
-    """The better one of two answers; numbers equal gradewire.v1.Winner (a test compares them)."""
+    """The better of two answers; the numbers equal gradewire.v1.Winner (a test compares them)."""
 
     A = 1
     B = 2
@@ -111,15 +111,15 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """What a judge said of a pair in one of its two orders.
+    """A judge's verdict on a pair in one of its two orders.
 
     Attributes:
-        first: Answer that it was shown first, A or B.
-        winner: None where no verdict could be read, as `probabilities`.
-        probabilities: Of A, B and a tie, sum 1.
+        first: The answer that the judge saw first, A or B.
+        winner: The winner; None, like `probabilities`, if no verdict could be read.
+        probabilities: The probabilities of A, B and a tie, with sum 1.
         label_mass: See `Choice.mass`.
-        reason: Written before the verdict; may be empty.
-        extracted: The verdict was taken from the reason alone.
+        reason: The reason written before the verdict; may be empty.
+        extracted: True if the verdict was extracted from the reason.
     """
 
     first: Winner
@@ -132,13 +132,13 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What there is to say of a pair beside its status.
+    """The outcome of a comparison, in addition to its status.
 
     Attributes:
-        winner: Present exactly when the status is OK.
-        orders: A first, then B first; empty where no judge was asked, or it did not answer.
-        decided_by: "judge" or "rule"; empty where there is no winner.
-        prompt_tokens: Over both orders; None where the judge's server does not say.
+        winner: The winner; present exactly if the status is OK.
+        orders: The verdicts with A first, then with B first; empty if no judge answered.
+        decided_by: "judge" or "rule"; "" without a winner.
+        prompt_tokens: The prompt tokens of both orders; None if the judge's server does not report them.
     """
 
     winner: Winner | None = None
@@ -149,7 +149,7 @@ class Compared:
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
-        """Means over both orders; None where they were not both read."""
+        """The mean probabilities over both orders; None unless both were read."""
         read = [order.probabilities for order in self.orders if order.probabilities is not None]
         if len(read) < _ORDERS:
             return None
@@ -158,7 +158,7 @@ class Compared:
 
 
 class Status(IntEnum):
-    """How an (item, metric) pair ended; numbers equal gradewire.v1.Status (a test compares them)."""
+    """The status of an (item, metric) pair; the numbers equal gradewire.v1.Status (a test compares them)."""
 
     OK = 1
     INVALID_INPUT = 2
@@ -175,7 +175,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """Remarks beside a score that stands; numbers equal gradewire.v1.Warning."""
+    """Warnings about a valid score; the numbers equal gradewire.v1.Warning."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2
@@ -185,11 +185,11 @@ class ResultWarning(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as a value: a port answers with it, a metric passes it on as its result.
+    """A failure as a value: a port returns it, and a metric passes it on as its result.
 
     Attributes:
-        message: For people; says what to do. Cut to MAX_MESSAGE_CHARACTERS: it may become the result of every item.
-        retry_after_s: Seconds after which trying again may help, where that is known (with UNAVAILABLE).
+        message: The message for the user, with what to do; cut to MAX_MESSAGE_CHARACTERS, since every item may get it.
+        retry_after_s: Seconds after which a retry may succeed, if known (with UNAVAILABLE).
     """
 
     status: Status
@@ -202,15 +202,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """Score or failure of one metric on one item.
+    """The score or failure of one metric on one item.
 
     Attributes:
-        score: Present exactly when `status` is OK.
-        warnings: Remarks beside a score that stands, or on what a judge was shown whose reply is UNPARSABLE.
-        matched_reference: Index of the reference that gave the score.
-        correct: Whether the answer counts as right; None where the metric gives no verdict.
+        score: The score; present exactly if `status` is OK.
+        warnings: Warnings about a valid score, or about the prompt of a judge whose reply is UNPARSABLE.
+        matched_reference: The index of the reference that gave the score.
+        correct: The verdict; None if the metric gives none.
         retry_after_s: See `Failure.retry_after_s`.
-        compared: Of a pair, whose `score` is 1 where answer A wins, 0 where B does, 0.5 for a tie.
+        compared: The outcome for a pair, whose `score` is 1 if answer A wins, 0 if B wins, and 0.5 for a tie.
     """
 
     score: float | None
@@ -225,17 +225,17 @@ class MetricResult:
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
-            raise ValueError(f"a score goes with OK and with nothing else, not {self.score} with {self.status!r}")
+            raise ValueError(f"a result has a score exactly if its status is OK, not {self.score} with {self.status!r}")
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
-        """The result of a metric that cannot be computed."""
+        """Return the result of a metric that cannot be computed."""
         return cls(score=None, status=failure.status, message=failure.message, retry_after_s=failure.retry_after_s)
 
 
 @dataclass(slots=True)
 class CacheHits:
-    """Texts by where they were answered from."""
+    """The number of texts by the place that answered them."""
 
     memory: int = 0
     disk: int = 0
@@ -251,7 +251,7 @@ class CacheHits:
 
 @dataclass(slots=True)
 class Timing:
-    """Seconds spent; shared work is counted in full for everyone who waited for it."""
+    """The seconds spent; shared work counts in full for every item that waited for it."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -261,7 +261,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ScoredResult:
-    """A result with its cost, as the scorer hands it to rpc."""
+    """A result with its cost."""
 
     result: MetricResult
     cache_hits: CacheHits = field(default_factory=CacheHits)

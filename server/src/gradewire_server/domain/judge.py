@@ -8,7 +8,7 @@ from gradewire_server.domain.items import Image
 
 
 class Role(StrEnum):
-    """Who speaks in a turn of a chat."""
+    """The speaker of a chat turn."""
 
     SYSTEM = "system"
     USER = "user"
@@ -27,17 +27,17 @@ class Turn:
 class JudgePrompt:
     """A chat that ends in the middle of the judge's turn.
 
-    All texts are plain: whatever looks like a chat token in them is text to the model, not markup. The item's turn is
-    `lead + prediction + tail`; where it is too long for the judge, `prediction` is cut at its end and nothing else.
+    All texts are plain: the model reads a chat token in them as text, not as markup. The item's turn is
+    `lead + prediction + tail`; if it is too long for the judge, only the end of `prediction` is cut.
 
     Attributes:
-        fixed: Turns that are the same for all items of a metric: instructions and demonstrations, whose state in the
-            model is computed once and kept.
-        lead: The item's turn, a user's, up to the prediction.
-        prediction: The answer to grade, or another text that may be shortened; may be empty.
+        fixed: Turns that all items of a metric share (instructions and demonstrations); the model computes their state
+            once.
+        lead: The item's turn, spoken by the user, up to the prediction.
+        prediction: The answer to grade, or another text that may be cut; may be empty.
         tail: The rest of the item's turn.
-        opening: What the judge's turn begins with; it goes on from there. No white space at its end.
-        images: Pictures that stand before the text of the item's turn.
+        opening: The start of the judge's turn, which the judge continues. Ends without white space.
+        images: Pictures before the text of the item's turn.
     """
 
     fixed: tuple[Turn, ...]
@@ -50,14 +50,14 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """How probable each of `options` is as the next words of the judge's turn.
+    """A need for the probability of each option as the next words of the judge's turn.
 
     Attributes:
-        model: Judge: NAME, "" for the default one, or NAME@DIGEST.
-        prompt: What it sees.
-        options: Two or more distinct labels, none of which begins with another one ("yes", "no"; "1", "2", "3"). They
-            follow the opening (or the turn's begin) behind one blank, or at once where the turn is empty.
-        namespace: Whose verdict it is, set by the ports of a tenant's namespace; empty: the server's own.
+        model: The judge: NAME, NAME@DIGEST, or "" for the default one.
+        prompt: The judge's prompt.
+        options: Two or more distinct labels, none a prefix of another ("yes", "no"; "1", "2", "3"). They follow the
+            opening after one blank, or start the turn if it is empty.
+        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own.
     """
 
     model: str
@@ -68,15 +68,15 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Answer to Choose.
+    """The answer to Choose.
 
     Attributes:
-        probabilities: One per option, each 0 to 1, sum 1: the model's own, at temperature 1, among the options alone.
-        mass: Probability of all options together before the others were ruled out; None where the backend cannot tell.
-        prompt_tokens: Of the whole prompt, fixed turns included; None where a server does not say.
-        truncated: The prediction was cut.
-        generated_tokens: Written before the label was known; None where a server does not say.
-        demonstrated: Whether the judge was shown the demonstrations among the fixed turns.
+        probabilities: One for each option, 0 to 1 with sum 1: the model's own at temperature 1, among the options only.
+        mass: The probability of all options together among all continuations; None if the backend cannot report it.
+        prompt_tokens: Tokens of the prompt, fixed turns included; None if the server does not report them.
+        truncated: True if the prediction was cut.
+        generated_tokens: Tokens written before the label; None if the server does not report them.
+        demonstrated: True if the judge saw the demonstrations among the fixed turns.
     """
 
     probabilities: tuple[float, ...]
@@ -89,10 +89,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """What the judge says next, greedily (always its most probable token), in so many tokens at the most.
+    """A need for the judge's next words, decoded greedily, in at most `max_tokens` tokens.
 
     Attributes:
-        stop: Texts that end the answer and are no part of it; the end of the judge's turn always does.
+        stop: Texts that end the answer and are not part of it; the end of the judge's turn always ends it.
     """
 
     model: str
@@ -104,13 +104,13 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Answer to Generate.
+    """The answer to Generate.
 
     Attributes:
-        text: Without leading and trailing white space; may be empty.
-        complete: Whether it ended by itself or at a `stop`, not at `max_tokens`.
-        prompt_tokens: As `Choice.prompt_tokens`.
-        generated_tokens: How many were computed; None where a server does not say.
+        text: The text without leading and trailing white space; may be empty.
+        complete: True if it ended by itself or at a `stop`, not at `max_tokens`.
+        prompt_tokens: See `Choice.prompt_tokens`.
+        generated_tokens: Tokens that were computed; None if the server does not report them.
     """
 
     text: str

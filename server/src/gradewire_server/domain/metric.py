@@ -1,4 +1,4 @@
-"""The definition of a metric, as the rest of the server sees it, and fits of its threshold."""
+"""The interface of a metric to the rest of the server, and its fitted thresholds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,16 +12,16 @@ from gradewire_server.domain.needs import Preparation, Program
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A threshold of one metric, or a fit of `correctness` or `auto`, for one encoder, as its description carries it.
+    """A metric's threshold, or a fit of `correctness` or `auto`, for one encoder, as the encoder's description has it.
 
     Attributes:
-        metric: Name of the metric.
-        metric_version: Of the metric's definition; it holds for that one only.
-        parameters: Names and values, as a metric line writes them, that scores must have for it to hold; sorted.
-        threshold: Score from which an answer counts as right; None where `fit` says all.
-        sentence_weight: Of `smile`: the weight that it was fitted with; None for other metrics.
-        described: Whose fit, on what; one line for people.
-        fit: Of `correctness` and `auto`: its JSON as it was stored; "" for other metrics.
+        metric: The metric's name.
+        metric_version: The version of the metric's definition that it was fitted for.
+        parameters: The parameters of the scores it was fitted on, sorted; names and values as in metric identifiers.
+        threshold: The score from which an answer counts as right; None if `fit` decides.
+        sentence_weight: For `smile`, the weight it was fitted with; None for other metrics.
+        described: Its origin and data, in one line for users.
+        fit: For `correctness` and `auto`, the fit in JSON; "" for other metrics.
     """
 
     metric: str
@@ -33,22 +33,22 @@ class Calibration:
     fit: str = ""
 
     def holds_for(self, parameters: Any) -> bool:
-        """Whether it was fitted on scores with these parameters (a dataclass), threshold and weight left aside."""
+        """Return True if it was fitted on scores with these parameters (a dataclass), threshold and weight aside."""
         return all(_text(getattr(parameters, name, None)) == value for name, value in self.parameters)
 
 
 def calibration_for(found: Sequence[Calibration], parameters: Any) -> Calibration | None:
-    """The first that holds for these parameters, or None."""
+    """Return the first calibration that holds for these parameters, or None."""
     return next((each for each in found if each.holds_for(parameters)), None)
 
 
 def _text(value: Any) -> str:
-    # The form of a metric line: enums are their values, true and false are lower-case.
+    # The form in a metric identifier: the value of an enum, and "true" or "false".
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class ParameterError(ValueError):
-    """A parameter value is out of range: the metric fails for all items with INVALID_PARAMETER."""
+    """An invalid parameter value, for which the metric fails for all items with INVALID_PARAMETER."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -58,56 +58,56 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Base of a frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
+    """The base of a metric's parameters: a frozen dataclass with a resolved value for each field of its message.
 
-    Fields are named as there. Enums are those of gradewire_proto.choices, whose values are the lower-case tail of the
-    wire's names (SMILE_PRESET_FAST: "fast"). By itself it has no model, nothing prepared, no corpus and nothing to
-    resolve; a dataclass that has a field of one of these names overrides it.
+    Fields have the names of types.proto. Enums are those of gradewire_proto.choices, whose values are the last part of
+    the wire's names in lower case (SMILE_PRESET_FAST: "fast"). The base has no model, no prepared data and no corpus; a
+    dataclass overrides a property with a field of the same name.
     """
 
     @property
     def model(self) -> str:
-        """Plain name of the encoder or judge, "" for none."""
+        """The plain name of the encoder or judge; "" without one."""
         return ""
 
     @property
     def reads_prepared(self) -> bool:
-        """Whether the score depends on the call's reference set, which its line names then."""
+        """True if the score depends on the call's reference set, which the metric's identifier then names."""
         return self.corpus is Corpus.PREPARED
 
     @property
     def corpus(self) -> Corpus:
-        """Which references weights are counted over; NONE where there are no weights."""
+        """The corpus whose references determine the weights; NONE without weights."""
         return Corpus.NONE
 
     @property
     def prompt_name(self) -> str:
-        """NAME/VERSION of the prompt file that a judge is shown, "" for metrics without a judge."""
+        """NAME/VERSION of the judge's prompt file; "" for metrics without a judge."""
         return ""
 
     @property
     def prompt_digest(self) -> str:
-        """SHA-256 of that file, 64 hex digits, or ""."""
+        """The SHA-256 of the prompt file, 64 hex digits, or ""."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """Whose fit is used, one line for people; "" where none is: what the request says itself is nobody's fit."""
+        """The origin of the fit in use, in one line for users; "" without one or if the request sets the value."""
         return ""
 
     @classmethod
     def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        """What a preset puts in place of the defaults, by field; what a request says itself goes before it."""
+        """Return a preset's values by field, which replace the defaults; values in the request take precedence."""
         del preset
         return {}
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
-        """The parameters with those defaults filled in that depend on the model; raises ParameterError."""
+        """Return the parameters with the defaults that depend on the model filled in; raise ParameterError."""
         del metadata
         return self
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
-        """Whether the judge beside the model is asked about no item, so that the metric needs none to be there."""
+        """Return True if the metric asks its judge about no item, so that the judge need not exist."""
         del metadata
         return False
 
@@ -116,13 +116,13 @@ P = TypeVar("P", bound=Parameters)
 
 
 def parameter_info(metric: str, name: str) -> ParameterInfo:
-    """Return the texts of a metric's parameter, as types.proto has them."""
+    """Return the documentation of a metric's parameter in types.proto."""
     return next(each for each in PARAMETERS[metric] if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric's public face, for Models.List and the documentation; needs are those of its default parameters."""
+    """The description of a metric for Models.List and the documentation; its needs are those of default parameters."""
 
     name: str
     version: int
@@ -133,31 +133,31 @@ class MetricInfo:
     higher_is_better: bool = True
     needs_model: bool = False
     needs_synonyms: bool = False
-    needs_judge: bool = False  # its model is a judge; `needs_model` is an encoder
-    judge_parameter: str = ""  # names a judge beside the encoder `model`
-    needs_grader: bool = False  # its model is a grader
-    grader_parameter: str = ""  # names a grader beside the encoder `model`, or none
-    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs: it sees what was fitted for them too
-    advice: str = ""  # how it compares with cheaper metrics, where that was measured
+    needs_judge: bool = False  # the model is a judge; `needs_model` is for encoders
+    judge_parameter: str = ""  # the parameter for a judge in addition to the encoder `model`
+    needs_grader: bool = False  # the model is a grader
+    grader_parameter: str = ""  # the parameter for an optional grader in addition to the encoder `model`
+    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs; it also sees their fits
+    advice: str = ""  # a measured comparison with cheaper metrics
 
     @property
     def parameters(self) -> tuple[ParameterInfo, ...]:
-        """Its parameters with their texts, as types.proto has them."""
+        """The parameters with their documentation in types.proto."""
         return PARAMETERS.get(self.name, ())
 
     @property
     def asks_judge(self) -> bool:
-        """Whether it may ask a judge, so that an item may take seconds and not milliseconds."""
+        """True if it may ask a judge, so that an item may take seconds instead of milliseconds."""
         return self.needs_judge or bool(self.judge_parameter)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLayer:
-    """A hidden layer whose token vectors a model gives.
+    """A hidden layer whose token vectors a model returns.
 
     Attributes:
-        number: 1 for the first.
-        baseline: Precision, recall and F1 of BERTScore on unrelated texts, for rescaling; None where unmeasured.
+        number: The layer's number, 1 for the first.
+        baseline: BERTScore's precision, recall and F1 on unrelated texts, for rescaling; None if not measured.
     """
 
     number: int
@@ -166,21 +166,20 @@ class TokenLayer:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """What a metric may know of the model it runs on; all empty for metrics without one.
+    """The properties of a model that its metrics may use; empty for metrics without a model.
 
     Attributes:
-        calibrations: Thresholds and fits for it, of any metric; in the order in which they are looked for.
-        outdated: Metrics with something that was fitted for another version of them, each with that version; from
-            `seen_by` alone.
-        unreadable: Metrics with something fitted that cannot be read, each with what to do about it.
-        token_layers: Layers that token vectors can be had of, ascending.
-        bertscore_layer: The one that BERTScore takes unless told otherwise; 0 where there is none.
-        digest: 64 hex digits, whose vectors these are.
-        judge: NAME@DIGEST of the judge that is asked beside the model; empty where none is.
-        grader: The same of the grader.
-        temperature: Of a grader: what its logit is divided by to be that of a probability.
-        rough_cosine_error: Largest error of a cosine of an approximate vector (`EmbedRoughly`) and an exact one; None
-            where there are no approximate vectors.
+        calibrations: Thresholds and fits for the model, of all metrics, in search order.
+        outdated: Metrics with a fit for another version, each with that version; set by `seen_by` only.
+        unreadable: Metrics with an unreadable fit, each with the way to fix it.
+        token_layers: The layers that have token vectors, in ascending order.
+        bertscore_layer: BERTScore's default layer; 0 without one.
+        digest: The model's digest, 64 hex digits.
+        judge: NAME@DIGEST of the judge used together with the model; "" without one.
+        grader: NAME@DIGEST of the grader used together with the model; "" without one.
+        temperature: The divisor that turns a grader's logit into that of a probability.
+        rough_cosine_error: The largest error of a cosine between an approximate (`EmbedRoughly`) and an exact vector;
+            None without approximate vectors.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -195,7 +194,7 @@ class ModelMetadata:
     rough_cosine_error: float | None = None
 
     def seen_by(self, metric: "MetricInfo") -> Self:
-        """Without what was fitted for metrics that it does not run, or for another version of one that it does."""
+        """Return a copy with only the fits for `metric` and the metrics that it runs, in their current versions."""
         own = {(each.name, each.version) for each in (metric, *metric.built_on)}
         names = {name for name, _ in own}
         fitted = [*self.outdated, *((each.metric, each.metric_version) for each in self.calibrations)]
@@ -211,18 +210,18 @@ NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
-    """A pure scoring rule: no I/O, no clock, no model. One file in a room of metrics/, where the registry finds it."""
+    """A pure scoring rule without I/O, clock or model; the registry finds it in its file below metrics/."""
 
     @property
     def info(self) -> MetricInfo:
-        """Name, version, range, parameters, citation."""
+        """The metric's description."""
 
     @property
     def parameters_type(self) -> type[P]:
-        """Dataclass of its parameters; constructing it validates and raises ParameterError."""
+        """The dataclass of its parameters, whose constructor validates them and raises ParameterError."""
 
     def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
-        """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
+        """Return a program that grades the item, and itself checks it (blank references, blank prediction)."""
 
     def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
-        """A program that asks for all that `score` will need of these references, so that the cache holds it."""
+        """Return a program that requests everything that `score` needs for these references, to fill the cache."""

@@ -1,7 +1,7 @@
-"""The generator contract between metrics and those who answer their needs.
+"""The generator contract between metrics and the scorer, which answers their needs.
 
-A metric is a generator: it yields a tuple of needs, is resumed with a tuple of answers in the same order, as many
-rounds as it wants, and returns a MetricResult. `ask` makes one round typed and short:
+A metric is a generator. It yields a tuple of needs and is resumed with a tuple of answers in the same order, for as
+many rounds as it wants; then it returns a MetricResult. `ask` is a typed shorthand for a round with one need:
 
     vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
     if isinstance(vectors, Failure):
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Tier(IntEnum):
-    """How long a vector is worth keeping; where one text is asked for with several, the largest counts."""
+    """The time for which a vector is worth keeping; if a text is requested with several tiers, the largest counts."""
 
-    WINDOW = 1  # in-process LRU only, admitted so that a scan of windows never pushes out the rest
+    WINDOW = 1  # only in the in-process LRU, whose admission keeps a scan of windows from evicting the rest
     PREDICTION = 2  # also in the second level, with a time to live
     REFERENCE = 3  # pinned: second level without a time to live; also synthetic answers
 
 
 class AnswerSource(IntEnum):
-    """Where a vector or a verdict came from."""
+    """The origin of a vector or a verdict."""
 
     MEMORY = 0
     DISK = 1
@@ -43,7 +43,7 @@ class AnswerSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Sentence vectors of `texts` (NFC, not blank, without the model's prefix); repeated texts cost nothing."""
+    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix); repetitions are free."""
 
     model: str
     texts: tuple[str, ...]
@@ -52,11 +52,11 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Answer to Embed.
+    """The answer to Embed.
 
     Attributes:
         values: float32[n, dims], rows of length 1, rounded to float16 before first use (cold equals warm).
-        truncated: bool[n], the text was longer than the model reads.
+        truncated: bool[n], True if the text was longer than the model reads.
     """
 
     values: NDArray[np.float32]
@@ -65,9 +65,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """Approximate sentence vectors of `texts`, to choose among them; never for a score. Answered with `Vectors`.
+    """A need for approximate sentence vectors of `texts`, for preselection, never for a score; answered by `Vectors`.
 
-    Only of a model whose `ModelMetadata.rough_cosine_error` is set, which bounds the error. Texts as in `Embed`.
+    Only for models with `ModelMetadata.rough_cosine_error`, which bounds the error. Texts as in `Embed`.
     """
 
     model: str
@@ -76,10 +76,10 @@ class EmbedRoughly:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """Token vectors of each text, with the sentence vector of the same pass; texts as in `Embed`.
+    """A need for the token vectors of each text, with the sentence vector of the same pass; texts as in `Embed`.
 
     Attributes:
-        layer: Hidden layer, 1 for the first, its special tokens included; 0: the last layer without them.
+        layer: The hidden layer with its special tokens, 1 for the first; 0 for the last layer without special tokens.
     """
 
     model: str
@@ -90,15 +90,15 @@ class EmbedTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """One text of the answer to EmbedTokens (which is a tuple of these).
+    """The token vectors of one text; the answer to EmbedTokens is a tuple of these.
 
     Attributes:
-        sentence: float32[dims], equal to what Embed answers for the text.
-        tokens: float32[tokens, dims], not normalised, rounded to float16 before first use; special tokens are left out
-            where no layer was asked for.
+        sentence: float32[dims], equal to the text's vector from Embed.
+        tokens: float32[tokens, dims], not normalised, rounded to float16 before first use; without special tokens for
+            layer 0.
         offsets: int32[tokens, 2], half-open character ranges in the text; (0, 0) for special tokens.
         ids: int32[tokens], the model's token numbers; -1 for special tokens.
-        truncated: The text was longer than the model reads.
+        truncated: True if the text was longer than the model reads.
     """
 
     sentence: NDArray[np.float32]
@@ -109,12 +109,12 @@ class TokenVectors:
 
 
 GradedTexts: TypeAlias = tuple[str, str, str]
-"""Question (may be blank), reference and answer, NFC."""
+"""A question (may be blank), a reference and an answer, NFC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Logits of `items`, each read as one text by a grader; repeated items cost nothing."""
+    """A need for a grader's logits of `items`, each of which it reads as one text; repetitions are free."""
 
     model: str
     items: tuple[GradedTexts, ...]
@@ -122,12 +122,12 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """Answer to Grade.
+    """The answer to Grade.
 
     Attributes:
-        logits: float32[n], of "right"; the highest over the pieces in which a long answer was read.
-        truncated: bool[n], a part of one of the three texts was not read.
-        pieces: int32[n], 1 to 8.
+        logits: float32[n], logits of "right"; for a long answer, the highest over its pieces.
+        truncated: bool[n], True if a part of one of the three texts was not read.
+        pieces: int32[n], the number of pieces of the answer, 1 to 8.
     """
 
     logits: NDArray[np.float32]
@@ -137,32 +137,32 @@ class Grades:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSynthetic:
-    """Synthetic answers stored by References.Prepare for a question's references, in the request's reference set."""
+    """A need for the synthetic answers that References.Prepare stored for a question's references."""
 
     question: str
     references: tuple[str, ...]
 
 
 PreparedAnswers: TypeAlias = tuple[str | None, ...]
-"""Answer to PreparedSynthetic: one per reference, None where nothing is stored."""
+"""The answer to PreparedSynthetic: one for each reference, None if nothing is stored."""
 
 
 class Terms(StrEnum):
-    """What is counted in a corpus."""
+    """The terms that are counted in a corpus."""
 
-    NGRAMS = "ngrams"  # word n-grams of CIDEr, once per entry: an entry's references are one document
-    TOKENS = "tokens"  # a model's tokens, once per distinct reference: each reference is a document
+    NGRAMS = "ngrams"  # word n-grams of CIDEr; all references of an entry are one document
+    TOKENS = "tokens"  # a model's tokens; each distinct reference is a document
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusStatistics:
-    """In how many documents of a corpus each term occurs.
+    """A need for the document frequencies of a corpus.
 
     Attributes:
         corpus: REQUEST or PREPARED.
-        terms: What is counted.
-        model: Whose tokens, NAME@DIGEST; "" for n-grams.
-        with_question: Documents are "QUESTION REFERENCE", of entries that have a question; not for n-grams.
+        terms: The terms to count.
+        model: The model of the tokens, NAME@DIGEST; "" for n-grams.
+        with_question: True to count documents "QUESTION REFERENCE" of entries with a question; not for n-grams.
     """
 
     corpus: Corpus
@@ -173,13 +173,13 @@ class CorpusStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFrequencies:
-    """Answer to CorpusStatistics; shared by all items of the request, never to be changed.
+    """The answer to CorpusStatistics; all items of a request share it, so never change it.
 
     Attributes:
-        name: For people and for the result: NAME:DOCUMENTS:DIGEST, NAME "request" or the reference set, DIGEST 12 hex
+        name: The corpus in results, NAME:DOCUMENTS:DIGEST; NAME is "request" or the reference set, DIGEST has 12 hex
             digits over the corpus.
-        documents: At least 1.
-        counts: By term: a tuple of 1 to 4 words, or a token number.
+        documents: The number of documents, at least 1.
+        counts: The number of documents with each term (a tuple of 1 to 4 words, or a token number).
     """
 
     name: str
@@ -188,18 +188,18 @@ class DocumentFrequencies:
 
 
 ReferenceEntries: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""Distinct (question, references) of a corpus, sorted."""
+"""The distinct (question, references) of a corpus, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindSynonyms:
-    """Synonyms of lower-case `words` by WordNet; answered with `Synonyms`."""
+    """A need for WordNet's synonyms of lower-case `words`; answered by `Synonyms`."""
 
     words: tuple[str, ...]
 
 
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
-"""By word: single words that share a sense with it, itself among them where WordNet knows it; else empty."""
+"""The single words that share a sense with each word, including the word itself; empty if WordNet lacks it."""
 
 Need: TypeAlias = (
     Embed | EmbedRoughly | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
@@ -216,11 +216,11 @@ Answer: TypeAlias = (
     | Failure
 )
 Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
-"""A part of a metric: rounds of needs, and what they come to."""
+"""A part of a metric: rounds of needs and their outcome."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
-"""A metric at work on one item."""
+"""A metric that is scoring one item."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
-"""A metric getting one entry's references ready; returns what stood in the way, or None."""
+"""A metric that is preparing one entry's references; returns a failure or None."""
 
 
 @overload
@@ -240,6 +240,6 @@ def ask(need: Choose, /) -> Rounds[Choice | Failure]: ...
 @overload
 def ask(need: Generate, /) -> Rounds[Generated | Failure]: ...
 def ask(need: Need, /) -> Rounds[Any]:
-    """One round with one need; returns its answer. For several at once: `answers = yield (need, need, …)`."""
+    """Run a round with one need and return its answer. For several needs, write `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)
     return answer

@@ -1,4 +1,4 @@
-"""Ports of scoring and requests to the rest of the server: the seam before encoders, judges, stores and lexicon."""
+"""The ports through which scoring and requests use encoders, judges, stores and the lexicon."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ from gradewire_server.domain.needs import (
 
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """Sentence vectors of one call.
+    """The sentence vectors of one call.
 
     Attributes:
         values: float32[n, dims]; rows of failed texts are zero and must not be read.
         truncated: bool[n].
-        sources: uint8[n], `AnswerSource` of each text.
-        timing: Of the call as a whole.
-        failures: By position; empty when all went well.
+        sources: uint8[n], the `AnswerSource` of each text.
+        timing: The times of the whole call.
+        failures: Failures by position.
     """
 
     values: NDArray[np.float32]
@@ -42,7 +42,7 @@ class EmbedReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
-    """Token vectors of one call; `items` holds a Failure at the place of a text that failed."""
+    """The token vectors of one call; `items` has a Failure at the position of each failed text."""
 
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]
@@ -51,15 +51,15 @@ class TokensReply:
 
 @dataclass(frozen=True, slots=True)
 class GradeReply:
-    """Logits of one call.
+    """The logits of one call.
 
     Attributes:
         logits: float32[n]; those of failed items are zero and must not be read.
         truncated: bool[n].
         pieces: int32[n], as in `Grades`.
-        sources: uint8[n], `AnswerSource` of each item.
-        timing: Of the call as a whole.
-        failures: By position; empty when all went well.
+        sources: uint8[n], the `AnswerSource` of each item.
+        timing: The times of the whole call.
+        failures: Failures by position.
     """
 
     logits: NDArray[np.float32]
@@ -72,13 +72,13 @@ class GradeReply:
 
 A = TypeVar("A", bound=Choice | Generated)
 
-REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
-"""Where NAME@DIGEST names a model that another one of the name has taken the place of."""
+REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced during this request; try again")
+"""The failure for NAME@DIGEST if the model of that name now has another digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
-    """The answer of a judge to one need, or why not; DISK or REDIS: from the verdict cache's second level.
+    """A judge's answer to one need, or its failure. The sources DISK and REDIS are the verdict cache's second level.
 
     The `tokenize_s` of its timing is 0 for judges that tokenize elsewhere.
     """
@@ -90,7 +90,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """One model as the server sees it; fields as gradewire.v1.Model, whose numeric_class is `precision`."""
+    """A model as the server sees it; fields as in gradewire.v1.Model, whose numeric_class is `precision` here."""
 
     name: str
     digest: str
@@ -105,31 +105,29 @@ class ModelStatus:
     metadata: ModelMetadata = NO_MODEL
     kind: str = "encoder"  # or "grader", or "judge"
     remarks: tuple[str, ...] = ()
-    sees_images: bool = False  # of a judge
+    sees_images: bool = False  # judges only
 
 
 class Embeddings(Protocol):
-    """Texts to vectors. All calls are safe to cancel and safe to run at once."""
+    """Encoders, which turn texts into vectors. All calls may be cancelled and may run concurrently."""
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Sentence vectors of distinct `texts`.
-
-        Never raises for a backend's sake: what failed stands in `failures`.
+        """Return sentence vectors of distinct `texts`; a backend's errors become `failures`, never exceptions.
 
         Args:
-            model: NAME, "" for the default one, or NAME@DIGEST with all 64 digits: then a model that has been replaced
-                since fails with UNAVAILABLE, so that rounds of one item never mix two models.
+            model: NAME, "" for the default one, or NAME@DIGEST with all 64 digits. With a digest, a model that has been
+                replaced fails with UNAVAILABLE, so that the rounds of an item never mix two models.
             texts: NFC, not blank.
-            tiers: One per text.
+            tiers: One for each text.
             deadline_s: In `time.monotonic()` seconds.
         """
 
     async def embed_roughly(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Approximate vectors, as `EmbedRoughly` describes them; exact ones where there are no others."""
+        """Return approximate vectors (see `EmbedRoughly`), or exact ones if the model has no others."""
 
     async def embed_tokens(
         self,
@@ -140,91 +138,88 @@ class Embeddings(Protocol):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """Token vectors of distinct `texts`, of `layer` as in `EmbedTokens`; otherwise as `embed`."""
+        """Return token vectors of distinct `texts` for a layer (see `EmbedTokens`); otherwise as `embed`."""
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
-        """Token ids of each text as `embed_tokens` numbers them, special ones left out, cut where the model cuts."""
+        """Return the token ids of each text as in `embed_tokens`, without special tokens, cut as the model cuts."""
 
 
 class Graders(Protocol):
-    """Question, reference and answer to one number. Safe to cancel and to run at once, as `Embeddings`."""
+    """Graders, which turn a question, a reference and an answer into one number. Cancellation as in `Embeddings`."""
 
     async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
-        """Logits of distinct `items`.
-
-        Never raises for a backend's sake: what failed stands in `failures`.
-        """
+        """Return logits of distinct `items`; a backend's errors become `failures`, never exceptions."""
 
 
 class Judges(Protocol):
     """Language models that grade."""
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Have a judge choose. Never raises for a backend's sake; equal needs under way at once run once.
+        """Have a judge choose. Equal concurrent needs run once, and a backend's errors become failures.
 
-        A model that has been replaced, or is not there, fails as in `Embeddings.embed`.
+        A model that has been replaced or does not exist fails as in `Embeddings.embed`.
         """
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Has a judge write; otherwise as `choose`."""
+        """Have a judge write; otherwise as `choose`."""
 
 
 class ReferenceSets(Protocol):
-    """What References.Prepare stored by the name of a set: synthetic answers and the corpus."""
+    """The synthetic answers and the corpus that References.Prepare stored under the name of a set."""
 
     async def prepared_answers(
         self, reference_set: str, question: str, references: Sequence[str]
     ) -> PreparedAnswers | Failure:
-        """Synthetic answers stored for the references of a question in a set."""
+        """Return the synthetic answers that a set has for a question's references."""
 
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Stores synthetic answers by reference, durably (no time to live); the same content again changes nothing.
+        """Store synthetic answers by reference, durably and without a time to live; repeating a call changes nothing.
 
-        What the set holds is never replaced: another answer for one of its references is INVALID_INPUT.
+        A stored answer is never replaced: a different answer for its reference is INVALID_INPUT.
         """
 
     async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
-        """The questions and references that a set's corpus was prepared with; NOT_PREPARED where there are none."""
+        """Return the questions and references of a set's corpus; NOT_PREPARED if it has none."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
+        """Return a cheap value that changes whenever `entries` changes; NOT_PREPARED as there."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
-        """Add entries to a set's corpus, durably; one that is there already changes nothing.
+        """Add entries to a set's corpus, durably; an existing entry changes nothing.
 
-        Another seal than the set was sealed with, or none where it has one, is INVALID_INPUT.
+        A sealed set needs its own `seal`; another or none is INVALID_INPUT.
         """
 
     async def seal_of(self, reference_set: str) -> str | Failure:
-        """The digest that a set's corpus is to have for ever; "" where nobody has said."""
+        """Return the digest that a set's corpus is sealed with; "" for a set that is not sealed."""
 
     async def seal(self, reference_set: str, digest: str) -> Failure | None:
-        """Says once for all which digest a set's corpus is to have; INVALID_INPUT where another one was said before."""
+        """Seal a set's corpus with its final digest; INVALID_INPUT if it is sealed with another one."""
 
 
 class Lexicon(Protocol):
-    """Words that mean the same."""
+    """A lexicon of synonyms."""
 
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        """Synonyms by word, of WordNet's files where they are; MODEL_UNAVAILABLE says what to install."""
+        """Return WordNet's synonyms of each word; MODEL_UNAVAILABLE, with what to install, without WordNet's files."""
 
 
 class ModelIndex(Protocol):
-    """Which models there are: one index of encoders, one of graders, one of judges."""
+    """An index of the models of one kind: encoders, graders or judges."""
 
     def statuses(self) -> Sequence[ModelStatus]:
-        """All known models; the default one is marked."""
+        """Return all known models; the default one is marked."""
 
     def status(self, name: str) -> ModelStatus | Failure:
-        """One model by name ("" is the default one), or why it cannot be used (MODEL_UNAVAILABLE)."""
+        """Return a model by name ("" for the default one), or a MODEL_UNAVAILABLE failure with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything that scoring and requests ask of the rest of the server.
+    """All ports that scoring and requests use.
 
     Attributes:
-        of_namespace: Makes the ports of a tenant's namespace: the same models, and of what is kept only its own.
+        of_namespace: Returns the ports of a tenant's namespace: the same models, but only the tenant's own stored data.
     """
 
     embeddings: Embeddings
@@ -238,11 +233,11 @@ class Ports:
     of_namespace: "Callable[[str], Ports] | None" = None
 
     def within(self, namespace: str) -> "Ports":
-        """The ports of a tenant's namespace.
+        """Return the ports of a tenant's namespace.
 
         Raises:
-            RuntimeError: These know no namespaces; sharing what is kept would be worse.
+            RuntimeError: These ports have no namespaces, so they would share stored data.
         """
         if self.of_namespace is None:
-            raise RuntimeError("these ports know no namespaces")
+            raise RuntimeError("these ports have no namespaces")
         return self.of_namespace(namespace)

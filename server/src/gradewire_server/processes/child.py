@@ -1,4 +1,4 @@
-"""This process as one of several: start message, position, reports to the supervisor; and the exit code of a server."""
+"""A server process from the inside: its start message, its position, its reports to the supervisor, its exit code."""
 
 import asyncio
 import ctypes
@@ -27,18 +27,18 @@ _log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG: Final = 1
 BEAT_EVERY_S: Final = 0.5
 _ASK_S: Final = 3.0
-_LAST_FIGURES_S: Final = 5.0
-"""Less than the supervisor gives a process to end, beyond what its calls get."""
+_LAST_METRICS_S: Final = 5.0
+"""Seconds to deliver the last metrics: less than the margin that the supervisor gives a process to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a process among the others, from 0.
+    """The position of a server process among `count`, counted from 0.
 
     Attributes:
-        port: Of gRPC, which they share.
-        directory: That only this user can enter, of all of them together.
-        judge_host: Whether one of them runs the judges of all.
+        port: The gRPC port that they share.
+        directory: A directory of all processes that only this user can enter.
+        judge_host: True if a process of its own runs the judges for all.
     """
 
     index: int
@@ -49,26 +49,26 @@ class Position:
 
     @property
     def private(self) -> str:
-        """Address of this process alone, ``unix:PATH``."""
+        """The address of this process alone, ``unix:PATH``."""
         return f"unix:{self.directory / f'grpc-{self.index}'}"
 
     @property
     def judges(self) -> str:
-        """Address of the process that runs the judges, ``unix:PATH``; empty where there is none."""
+        """The address of the process that runs the judges, ``unix:PATH``; "" without one."""
         return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
 
     @property
     def quotas(self) -> Path:
-        """File in which the processes keep what tenants have drawn of their quotas."""
+        """The file with the levels of tenants' quotas."""
         return self.directory / "quotas"
 
 
 class StartError(Exception):
-    """A process ended before it served."""
+    """A process that ended before it served."""
 
 
 class Child:
-    """One of several processes; stops at once where its supervisor is gone. Lives on one event loop."""
+    """This process as one of several, on one event loop; it stops at once if its supervisor is gone."""
 
     def __init__(self, position: Position, end: socket.socket, stop: Stop) -> None:
         self.position = position
@@ -78,7 +78,7 @@ class Child:
 
     @asynccontextmanager
     async def joined(self, registry: CollectorRegistry, lifecycle: Reporter) -> AsyncIterator[None]:
-        """Beats for as long as the context lasts, and sends the last figures at its end."""
+        """Send heartbeats within the context, and the last metrics at its end."""
         self._registry = registry
         reading = asyncio.create_task(self._until_alone())
         beating = asyncio.create_task(self._beats(lifecycle))
@@ -91,17 +91,17 @@ class Child:
             await asyncio.wait((beating, reading))
 
     async def metrics(self) -> list[Metric]:
-        """Those of all processes together."""
+        """Return the combined metrics of all processes."""
         return add_up([await self._connection.ask(_ASK_S)])
 
     async def _send_last(self, metrics_json: MetricsJson) -> None:
         try:
-            await self._connection.send_metrics(metrics_json, _LAST_FIGURES_S)
+            await self._connection.send_metrics(metrics_json, _LAST_METRICS_S)
         except TimeoutError:
             _log.warning(
-                "the supervisor has not read the last figures of this process in %g s: what it has counted since the "
-                "figures were last looked at is missing from the sums",
-                _LAST_FIGURES_S,
+                "The supervisor did not read the last metrics of this process within %g s, so sums over all processes "
+                "lack its counts since the last scrape",
+                _LAST_METRICS_S,
             )
         except ConnectionError:
             pass  # the supervisor is gone, and the sums with it
@@ -124,33 +124,33 @@ class Child:
 class StartMessage:
     """The line that the supervisor writes to a new process.
 
-    `values` are settings that were given as flags; variables and the file of settings it reads by itself, so that a
-    process that is started again takes what they say by then.
+    `values` has the settings given as flags. The process itself reads environment variables and the settings file, so
+    that a restarted process applies their current values.
     """
 
     position: Position
     values: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """Return it as the supervisor writes it."""
+        """Return the line."""
         message = {"position": asdict(self.position), "supervisor": os.getpid(), "values": dict(self.values)}
         return json.dumps(message, default=str).encode() + b"\n"
 
     @classmethod
     def read(cls) -> Self:
-        """Read it; from then on the system ends this process when its supervisor is gone, whatever it is doing."""
+        """Read the line from standard input, and have the system kill this process when its supervisor is gone."""
         message = json.loads(sys.stdin.readline())
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != message["supervisor"]:  # it went before the system was told
+        if os.getppid() != message["supervisor"]:  # the supervisor ended before prctl took effect
             sys.exit(1)
         position = message["position"]
         return cls(Position(**{**position, "directory": Path(position["directory"])}), message["values"])
 
 
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
-    """Log, serve, and return the exit code: 0, or 1 where it cannot serve, which the log explains."""
+    """Set up the log, serve, and return the exit code: 0, or 1 after an error, which is logged."""
     flood = configure_log(log_level)
-    # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
+    # A creation time for every counter would double the scraped lines, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -162,7 +162,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        for number, handler in handlers.items():  # uvloop leaves those of its closed loop, which do nothing
+        for number, handler in handlers.items():  # uvloop leaves handlers of its closed loop behind, which do nothing
             signal.signal(number, handler)
         flood.report(at_once=True)
     return 0

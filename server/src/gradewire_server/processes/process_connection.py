@@ -1,4 +1,4 @@
-"""The connection between the supervisor and its processes, a line of JSON a message; metrics that are added up."""
+"""The connection between the supervisor and its processes (a line of JSON for each message), and sums of metrics."""
 
 import asyncio
 import itertools
@@ -16,7 +16,7 @@ from prometheus_client.samples import Sample
 _log = logging.getLogger(__name__)
 
 MetricsJson: TypeAlias = list[Any]
-"""Families as JSON has them: name, documentation, type, unit, and samples as name, labels, value."""
+"""Metric families in JSON: name, documentation, type, unit, and samples (name, labels, value)."""
 _LARGEST: Final = frozenset(
     {
         "gradewire_serving",
@@ -31,7 +31,7 @@ _LARGEST: Final = frozenset(
         "python_info",
     }
 )
-"""Gauges that are no amounts: of all processes the largest value is shown. Other gauges are added up."""
+"""Gauges that are not amounts: the combined metrics have the largest value, instead of the sum of all processes."""
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _METRICS: Final = "metrics"
@@ -41,7 +41,7 @@ Collect: TypeAlias = Callable[[], Awaitable[MetricsJson]]
 
 
 def to_json(metrics: Iterable[Metric]) -> MetricsJson:
-    """Families as JSON can hold them; exemplars are left out."""
+    """Convert metric families to JSON, without exemplars."""
     return [
         [each.name, each.documentation, each.type, each.unit, [[s.name, s.labels, s.value] for s in each.samples]]
         for each in metrics
@@ -49,7 +49,7 @@ def to_json(metrics: Iterable[Metric]) -> MetricsJson:
 
 
 def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
-    """Return the metrics of processes together."""
+    """Return the combined metrics of several processes."""
     totals: dict[str, tuple[Metric, dict[Any, Sample]]] = {}
     for name, documentation, kind, unit, samples in chain.from_iterable(processes):
         metric = Metric(name, documentation, kind, unit)
@@ -65,7 +65,7 @@ def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
 
 
 class ProcessConnection:
-    """One end of it; both ends may ask the other for figures. Lives on one event loop."""
+    """One end of the connection, on one event loop; each end may request the other's metrics."""
 
     def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
         self._end = end
@@ -77,9 +77,9 @@ class ProcessConnection:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Reads what the other side says until it is gone, or says what is no message: that is logged as a defect."""
+        """Read messages until the other side is gone; log an invalid message as a defect and end."""
         reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
-        # So `drain` waits until the system has taken all of it: what is left when a process ends is lost.
+        # With these limits, `drain` waits until the system has taken all data: a process that ends loses the rest.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while (message := await _next_message(reader)) is not None:
@@ -91,15 +91,15 @@ class ProcessConnection:
                     asked.set_exception(ConnectionError("the other side is gone"))
 
     def beat(self, report: dict[str, Any]) -> None:
-        """Tells the other side that this one lives, and how."""
+        """Send a heartbeat with this side's state."""
         self._send([_BEAT, report])
 
     async def send_metrics(self, metrics_json: MetricsJson, timeout_s: float) -> None:
-        """Sends figures that nobody has asked for, the last ones of a process that ends, and waits until they are sent.
+        """Send the last metrics of an ending process, and wait until the system has taken them.
 
         Raises:
-            TimeoutError: The other side has not read them by then; it takes what has come of them for the end.
-            ConnectionError: It is gone.
+            TimeoutError: The other side did not read them in time.
+            ConnectionError: The other side is gone.
         """
         self._send([_METRICS, -1, metrics_json])
         if self._writer is not None:
@@ -107,7 +107,7 @@ class ProcessConnection:
                 await self._writer.drain()
 
     async def ask(self, timeout_s: float) -> MetricsJson:
-        """The other side's figures; raises TimeoutError, and ConnectionError where it is gone."""
+        """Request the other side's metrics; raise TimeoutError, or ConnectionError if it is gone."""
         number = next(self._numbers)
         answer: asyncio.Future[MetricsJson] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -140,17 +140,17 @@ class ProcessConnection:
 
 
 async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
-    """Return the next message; None where there are no more of them."""
+    """Return the next message, or None at the end."""
     try:
         line = await reader.readline()
         if not line.endswith(b"\n"):
-            return None  # the other side ended, perhaps while it wrote
+            return None  # the other side ended, perhaps in the middle of a line
         kind, content, *more = json.loads(line)
     except ConnectionError:
         return None
     except (ValueError, TypeError):
         _log.exception(
-            "a process of this server has said what is no message, so the link to it ends: report this defect"
+            "A process of this server sent an invalid message, so its connection is closed. Please report this defect"
         )
         return None
     return [kind, content, *more]

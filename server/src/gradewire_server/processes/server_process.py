@@ -1,4 +1,4 @@
-"""A server process and the judge host, seen from the supervisor: started, watched, replaced when lost."""
+"""Server processes and the judge host as the supervisor runs them: started, watched, and replaced when lost."""
 
 import asyncio
 import logging
@@ -19,25 +19,25 @@ _log = logging.getLogger(__name__)
 
 JUDGE_HOST: Final = "the judge host"
 SILENT_S: Final = 30.0
-"""Seconds without a beat after which a process hangs."""
+"""Seconds without a heartbeat after which a process counts as hung."""
 START_S: Final = 120.0
-"""Seconds as `SILENT_S`, until its first beat: before that it reads Python's libraries, on a slow disk or machine."""
+"""Seconds until the first heartbeat: a starting process imports libraries, perhaps from a slow disk."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
-"""Seconds by which a look is late, from which on they do not count as silence."""
+"""Delay of a check, in seconds, above which the supervisor itself was paused: such delays do not count as silence."""
 _ASK_S: Final = 1.0
 
 _EXIT_CHECK_EVERY_S: Final = 0.05
 LOAD_S: Final = 1800.0
-"""Seconds that a new process may load in a restart. It beats meanwhile, or it is lost: large models on slow disks."""
+"""Seconds that a new process may load during a restart (large models, slow disks), as long as it sends heartbeats."""
 READY_S: Final = 120.0
-"""Seconds from when it serves until it is ready: it has loaded by then, and waits for servers that it asks."""
+"""Seconds from serving to being ready: the process has loaded and waits for its backends."""
 
 
 class ServerProcess(SupervisedProcess):
-    """A process that serves, or runs the judges of those that do; made by `start`.
+    """A process that serves, or runs the judges of the serving ones; create it with `start`.
 
-    `report` is what its last beat said; empty before the first one.
+    `report` is the state in its last heartbeat; empty before the first one.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
@@ -54,10 +54,10 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start one, with the settings that were given as flags; it is ready when it says so.
+        """Start a process with the settings given as flags (`values`); its heartbeats report when it is ready.
 
-        `totals` gives the metrics of all processes, which it may ask for. One that hosts judges takes no calls of
-        callers. Raise OSError where no process can be made.
+        `totals` collects the metrics of all processes, which the process may request. A judge host accepts no calls
+        from clients. Raise OSError if the process cannot be started.
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
@@ -76,19 +76,19 @@ class ServerProcess(SupervisedProcess):
 
     @property
     def ready(self) -> bool:
-        """True if it takes calls."""
+        """True if it is ready for calls."""
         return bool(self.report.get("ready"))
 
     @property
     def serves(self) -> bool:
-        """True if it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
+        """True if it has come up and is not ending. Unlike `ready`, also if its backend is down or overloaded."""
         return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
-        """Waits until it ends or hangs; returns how. It is gone by then.
+        """Wait until the process ends, or kill it when it hangs; return what happened.
 
         Args:
-            silent_s: Without a beat for so long, it hangs; `START_S` before the first one, where that is longer.
+            silent_s: Seconds without a heartbeat after which it hangs; before the first one, at least `START_S`.
         """
         ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time
@@ -98,32 +98,32 @@ class ServerProcess(SupervisedProcess):
                 await asyncio.wait((ending,), timeout=_PAUSE_CHECK_EVERY_S)
                 now_s = clock()
                 if (late_s := now_s - looked_s - _PAUSE_CHECK_EVERY_S) > _PAUSED_S:
-                    # The supervisor stood still too (a paused container): nobody can have been heard meanwhile.
+                    # The supervisor itself was paused (as in a paused container), so it could not hear heartbeats.
                     self._heard_s = min(now_s, self._heard_s + late_s)
                 looked_s = now_s
                 allowed_s = silent_s if self.report else max(silent_s, START_S)
                 if now_s - self._heard_s > allowed_s:
                     await self.kill()
-                    return f"{self._name} was silent for {allowed_s:g} s and was ended"
+                    return f"{self._name} sent no heartbeat for {allowed_s:g} s and was killed"
             return f"{self._name} {ending.result()}"
         finally:
             ending.cancel()
 
     async def refresh(self) -> None:
-        """Asks for its figures; where it does not answer soon, those known before stay."""
+        """Request its metrics; keep the previous ones if it does not answer in time."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
-            if not self._has_counted:  # what it says last may come before this one goes on
+            if not self._has_counted:  # the last metrics may have arrived in the meantime
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:
-        """Stop it while other processes go on: it takes no more connections and sends its callers to them."""
+        """Stop it while other processes go on: it accepts no more connections and sends its callers to them."""
         await self.stop(timeout_s, by=signal.SIGHUP)
 
     @override
     async def kill(self) -> None:
         await super().kill()
-        # What it has said last is read first.
+        # First read its last messages.
         await asyncio.wait((self._reading,), timeout=_ASK_S)
         self._reading.cancel()
 
@@ -136,14 +136,14 @@ class ServerProcess(SupervisedProcess):
 
 
 class RestartError(Exception):
-    """The process that was to take another one's place was lost or is not ready; the message says which, and why."""
+    """A new process that was lost or is not ready; the message names it and the reason."""
 
 
 class Worker:
-    """One process at a time. Lives on one event loop.
+    """A position that is filled by one process at a time, on one event loop.
 
-    `on_exit` is called with each process that is gone, and whether it was lost; after `silent_s` without a beat it
-    hangs. `trouble` says why it does not serve, where it does not.
+    `on_exit` is called with each process that has ended, and True if it was lost. A process hangs after `silent_s`
+    without a heartbeat. `trouble` is the reason why it does not serve, while it does not.
     """
 
     def __init__(  # noqa: PLR0913 - what one place is, all but two by name
@@ -169,30 +169,30 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """True if its process takes calls."""
+        """True if its process is ready for calls."""
         return self.process is not None and self.process.ready
 
     @property
     def serves(self) -> bool:
-        """True if its process has come up and is not ending; it may lack something that a restart is to mend."""
+        """True if its process has come up and is not ending; it may have a problem that a restart would fix."""
         return self.process is not None and self.process.serves
 
     async def run(self) -> None:
-        """Keeps one running until cancelled, which lets it finish its calls."""
+        """Keep a process running until cancelled; then let it finish its calls."""
         await keep_running(self._run_until_lost)
 
     async def until_serving(self, within_s: float = math.inf) -> None:
-        """Waits until its process has come up, whatever that lacks.
+        """Wait until its process has come up, also if it is not ready.
 
         Raises:
-            RestartError: One was lost before, or it still loads after so many seconds.
+            RestartError: A process was lost before, or it is still loading after `within_s`.
         """
         await self._until(lambda: self.serves, within_s, lambda: f"has been loading for {within_s:g} s")
 
     async def until_ready(self, within_s: float) -> None:
-        """Wait as `until_serving` does, until its process has all that it needs."""
+        """Wait until its process is ready; raises as `until_serving`."""
         await self._until(
-            lambda: self.ready, within_s, lambda: f"serves and has not become ready in {within_s:g} s: {self._lacks}"
+            lambda: self.ready, within_s, lambda: f"serves but has not become ready in {within_s:g} s: {self._lacks}"
         )
 
     @property
@@ -207,27 +207,27 @@ class Worker:
             async with asyncio.timeout(within_s):
                 while not holds():
                     if self._losses > losses:
-                        raise RestartError(self._loss)  # `trouble` may tell of the next one by now
+                        raise RestartError(self._loss)  # `trouble` may already be about the next process
                     await asyncio.sleep(_EXIT_CHECK_EVERY_S)
         except TimeoutError:
             raise RestartError(f"{self.name} {late()}") from None
 
     async def restart(self) -> None:
-        """Replaces its process by another one, and waits until that is ready.
+        """Replace its process by a new one, and wait until that is ready.
 
         Raises:
-            RestartError: It was lost before, has not come up after `LOAD_S`, or is not ready `READY_S` after that.
+            RestartError: The new process was lost, has not come up after `LOAD_S`, or is not ready `READY_S` later.
         """
         old = self.process
         if old is not None:
             self._replace.set()
-            while self.process is old:  # noqa: ASYNC110 - it ends in its own time
+            while self.process is old:  # noqa: ASYNC110 - it has no event for its end
                 await asyncio.sleep(_EXIT_CHECK_EVERY_S)
         await self.until_serving(LOAD_S)
         await self.until_ready(READY_S)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to its process."""
+        """Send a signal to its process."""
         if self.process is not None:
             self.process.signal(number)
 
@@ -236,14 +236,14 @@ class Worker:
             pass
 
     async def _run_one(self) -> bool:
-        """Runs one until it is lost or replaced; returns whether it was replaced."""
+        """Run a process until it is lost or replaced; return True if it was replaced."""
         try:
             process = self.process = await self._start()
         except OSError as error:
             self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
-        self._replace.clear()  # asked for while the one before was lost, it is done with this one
+        self._replace.clear()  # this new process also fulfils a request made while the previous one was being lost
         self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())
@@ -252,7 +252,7 @@ class Worker:
             await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
                 self._note_loss(losing.result())
-                _log.error("%s; starting another one", self.trouble)
+                _log.error("%s; starting a new process", self.trouble)
             else:
                 self.trouble, end = f"{self.name} is being replaced", process.leave
         finally:
@@ -262,7 +262,7 @@ class Worker:
             ending = asyncio.create_task(self._end(process, end, lost=lost))
             try:
                 await asyncio.shield(ending)
-            except asyncio.CancelledError:  # the end is waited for all the same
+            except asyncio.CancelledError:  # wait for the end in any case
                 await asyncio.wait((ending,))
                 raise
         return not lost

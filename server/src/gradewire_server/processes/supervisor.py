@@ -25,17 +25,17 @@ from gradewire_server.tenants.tokens import Authentication, TokensFile
 _log = logging.getLogger(__name__)
 
 _STOP_MARGIN_S: Final = 15.0
-"""Seconds that a process gets to end beyond those that its calls get."""
+"""Seconds that a process has to end, in addition to the time for its calls."""
 
 
 @contextmanager
 def reserved_port(host: str, port: int) -> Iterator[int]:
-    """Reserve a port for processes of this user that share it (SO_REUSEPORT); give its number.
+    """Reserve a port that processes of this user share (SO_REUSEPORT); yield its number.
 
-    The socket never listens, so no connection goes to it. It is bound alone, so that a program which has the port
-    already is an error, and shared only then; a second reservation fails with BindError, for it is bound alone too.
+    The socket never listens, so it gets no connections. It is bound exclusively first, so that a port which another
+    program uses is an error, and shared afterwards. A second reservation raises BindError.
     """
-    # Until it is bound, the option lets connections of a server that has just ended not keep its port for a minute.
+    # Until it is bound, SO_REUSEADDR ignores connections of a server that has just ended, which block its port.
     with bound_socket(host, port, "port") as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -43,14 +43,14 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
 
 
 async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> None:
-    """Restarts all processes whenever `wanted` is set, until cancelled; a restart under way ends for the next one."""
+    """Restart all processes whenever `wanted` is set, until cancelled; a new request replaces a running restart."""
     under_way: asyncio.Task[None] | None = None
     try:
         while True:
             await wanted.wait()
             wanted.clear()
             if under_way is not None and not under_way.done():
-                _log.info("a restart is asked for again: the one under way ends here, and another one begins")
+                _log.info("Another restart was requested: the running one ends here, and a new one begins")
                 await _cancelled(under_way)
             under_way = asyncio.create_task(_restart(state))
     finally:
@@ -59,10 +59,10 @@ async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> Non
 
 
 async def restart_all(state: SupervisorState) -> None:
-    """Restarts all, each while all others serve; ends where one does not come up.
+    """Restart all processes, each while the others serve; stop at the first that does not come up.
 
-    Those that do not serve, or lack something, come first: an earlier restart may have ended at one that only another
-    one can mend, and it would be waited for.
+    Processes that do not serve, or are not ready, come first: an earlier restart may have failed at one of them, and
+    restarting the others would wait for it.
     """
     _log.info("restarting %d processes, one after the other", len(state.workers))
     servers = sorted(state.workers, key=lambda worker: (worker.serves, worker.ready))
@@ -72,8 +72,7 @@ async def restart_all(state: SupervisorState) -> None:
             await worker.restart()
         except RestartError as error:
             _log.error(
-                "the restart ends here, and the other processes go on as they are: %s. "
-                "Mend what it names and send SIGHUP again",
+                "The restart ends here, and the other processes keep serving: %s. Fix the cause and send SIGHUP again",
                 error,
             )
             return
@@ -82,16 +81,16 @@ async def restart_all(state: SupervisorState) -> None:
 
 
 async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
-    """Does not wait where the process serves nobody, and so leaves nobody to the others."""
-    while worker.serves and (away := [other for other in state.workers if other is not worker and not other.serves]):
-        await away[0].until_serving(LOAD_S)
+    """Wait until all other processes serve; not for a worker that is not serving, which leaves no calls to them."""
+    while worker.serves and (down := [other for other in state.workers if other is not worker and not other.serves]):
+        await down[0].until_serving(LOAD_S)
 
 
 async def _restart(state: SupervisorState) -> None:
     try:
         await restart_all(state)
-    except Exception:  # noqa: BLE001 - the server goes on, and the next restart may end well
-        _log.exception("the restart ended by a defect: report it")
+    except Exception:  # noqa: BLE001 - the server goes on, and the next restart may succeed
+        _log.exception("The restart failed because of a defect. Please report it")
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
@@ -107,9 +106,10 @@ async def supervise(
     *,
     started: Callable[[int], None] | None = None,
 ) -> None:
-    """Serve with several processes until `stop` is requested; `restart` has all restarted, one after the other.
+    """Serve with several processes until `stop` is requested; restart them one after the other when `restart` is set.
 
-    Set during a restart, that starts over. `values` were given as flags: each process reads the others by itself.
+    Setting `restart` during a restart starts it over. `values` has the settings given as flags; each process reads the
+    other settings itself.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
@@ -144,7 +144,7 @@ async def supervise(
                 on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
                 name=JUDGE_HOST,
             )
-            # It has no calls to finish, and ends when the server processes are gone.
+            # The judge host has no calls of its own to finish, so it ends after the server processes.
             stack.push_async_callback(_cancelled, asyncio.create_task(state.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
@@ -154,7 +154,7 @@ async def supervise(
             )
         stack.callback(asyncio.create_task(state.watch()).cancel)
         running = [asyncio.create_task(worker.run()) for worker in state.workers]
-        # A process stuck in loading may have a wrong setting: restarts begin from the start.
+        # Allow restarts while processes still load: one that is stuck may have a wrong setting.
         restarting = asyncio.create_task(restart_whenever(restart, state))
         try:
             if await _all_serve(state, stop):
@@ -174,10 +174,10 @@ async def supervise(
 
 
 async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
-    """Wait until each process has come up once, whatever it lacks; False where a request to stop came first.
+    """Wait until each process has come up once, also if not ready; return False if a stop was requested first.
 
     Raises:
-        StartError: One was lost before it came up.
+        StartError: A process was lost before it came up.
     """
 
     async def all_serve() -> bool:
@@ -188,12 +188,12 @@ async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
 
     try:
         return await unless(stop.requested, all_serve()) or False
-    except ExceptionGroup as errors:  # of RestartErrors
+    except ExceptionGroup as errors:  # a group of RestartErrors
         raise StartError(str(errors.exceptions[0])) from errors
 
 
 async def _stop_now(state: SupervisorState, stop: Stop) -> None:
-    """Passes a second request to stop on: at once."""
+    """Pass an urgent request to stop on to all processes."""
     await stop.urgent.wait()
     for worker in state.all_workers:
         worker.signal(signal.SIGTERM)
@@ -213,7 +213,7 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
         stack.callback(asyncio.create_task(file.watch()).cancel)
     if listen.http:
         http = open_http(listen, state, state, Authentication(listen.auth_tokens, file=file))
-        # Not on the loop: its threads may wait for figures that this loop collects.
+        # Close it on another thread: its own threads may wait for metrics that this loop collects.
         stack.push_async_callback(asyncio.to_thread, http.close)
 
 
@@ -221,7 +221,7 @@ def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int
     """Serve with several processes until a signal stops it; arguments as `supervise`.
 
     Returns:
-        The exit code: 0, or 1 where it cannot start.
+        The exit code: 0, or 1 if it cannot start.
     """
 
     async def serve(_flood: FloodFilter) -> None:

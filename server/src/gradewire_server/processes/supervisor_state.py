@@ -1,4 +1,4 @@
-"""The state of all processes together, as /healthz, /readyz and /metrics show it."""
+"""The combined state of all processes for /healthz, /readyz and /metrics."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ _COUNTED_KINDS: Final = frozenset({"counter", "histogram", "summary"})
 
 
 class SupervisorTelemetry:
-    """Metrics of the supervisor itself; `ready` gives the number of processes that take calls now."""
+    """Metrics of the supervisor itself; `ready` returns the number of processes that accept calls."""
 
     def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
         counter = partial(Counter, registry=registry)
@@ -41,9 +41,9 @@ class SupervisorTelemetry:
 
 
 class SupervisorState(Collector):
-    """Health and metrics of all processes; `report`, `ready`, `phase` and `collect` are for any thread.
+    """The health and metrics of all processes; `report`, `ready`, `phase` and `collect` are for any thread.
 
-    `judge_host` is the process that runs the judges, `own` the metrics of the supervisor itself.
+    `judge_host` runs the judges; `own` has the metrics of the supervisor itself.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
@@ -63,7 +63,7 @@ class SupervisorState(Collector):
 
     @property
     def all_workers(self) -> "tuple[Worker, ...]":
-        """Workers of the server processes, then that of the judge host."""
+        """The workers of the server processes, then that of the judge host."""
         return (*self.workers,) if self.judge_host is None else (*self.workers, self.judge_host)
 
     def report(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class SupervisorState(Collector):
         reports = [
             worker.process.report for worker in self.workers if worker.process is not None and worker.process.report
         ]
-        # Of a process that serves, its own report says what it lacks.
+        # A serving process reports its own problems.
         degraded = [worker.trouble for worker in self.all_workers if not worker.serves and self.phase is Phase.SERVING]
         if self.gateway is not None and self.gateway.trouble:
             degraded.append(self.gateway.trouble)
@@ -87,12 +87,12 @@ class SupervisorState(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of all processes; from another thread than the event loop's."""
+        """Return the metrics of all processes; call it on a thread other than the event loop's."""
         metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
         return add_up([metrics_json])
 
     async def metrics(self) -> MetricsJson:
-        """Return the metrics of all processes, those that have ended, and the supervisor."""
+        """Return the combined metrics of all processes, including those that have ended, and of the supervisor."""
         await self._refresh()
         running = [worker.process.metrics for worker in self.all_workers if worker.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
@@ -103,12 +103,12 @@ class SupervisorState(Collector):
         return metrics_json
 
     def process_exited(self, process: ServerProcess) -> None:
-        """Keep what a process has counted that is gone: a counter never goes back."""
+        """Keep the counts of a process that has ended, since counters never go back."""
         counted = [family for family in process.metrics if family[2] in _COUNTED_KINDS]
         self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Show that the event loop lives, and look at the metrics now and then, for a process may be lost."""
+        """Record that the event loop is alive, and refresh the metrics regularly, since a process may be lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

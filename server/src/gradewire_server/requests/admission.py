@@ -1,15 +1,20 @@
-"""Admission: which requests are let in, which are refused, and who goes first.
+"""Decide which requests are admitted, which are refused, and who goes first.
 
-The law. *Predicted* are the cost of a request, in tokens that encoders will have to compute, and the wait before it:
-the tokens of small requests in work, at the rate of the encoders. *Refused*, at once and with the time to come back,
-are: a small request that would not be done by its deadline, or before which the allowed wait is used up, unless its
-caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has little in
-work; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
-every queue; bulk work takes turns, and the next turn is of the caller that has had least for its weight, and within it
-of the stream that has had least. *Learned* are three quantities, all in `load`: what requests cost, by caller and
-metrics (`CostEstimates`); how fast encoders are (`ServiceRate`); how long a round of the event loop takes
-(`LoopRounds`). All else is counted from what is in work, and the constants stand at the top of the module that uses
-them: `load` measures, `turns` bounds items and bytes and shares them between callers, and this module decides.
+The rules:
+
+- *Predictions.* The cost of a request is the number of tokens that encoders will have to compute. Its wait is the
+  number of tokens of the small requests in progress, divided by the rate of the encoders.
+- *Refusals* come at once, with a time to retry after. They are for a small request that would miss its deadline; for a
+  small request when the allowed wait is used up, unless its caller has less than its share in progress; for a call when
+  the event loop starts calls late, unless its caller has few in progress; for a large request that cannot meet its
+  deadline; and for a request without a permit.
+- *Order.* Small requests go first in every queue. Bulk work takes turns: the next turn belongs to the caller that has
+  had the least for its weight, and among its streams to the one that has had the least.
+- *Learned quantities* are in `load`: the cost of requests by caller and metrics (`CostEstimates`), the rate of the
+  encoders (`ServiceRate`), and the length of a round of the event loop (`LoopRounds`). Everything else is counted.
+
+`load` measures, `turns` limits items and bytes and shares them between callers, and this module decides. Each constant
+is at the top of the module that uses it.
 """
 
 import math
@@ -29,26 +34,26 @@ from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, Sl
 from gradewire_server.settings.limits import Capacity
 
 _SMALL_ITEMS: Final = 64
-"""Items of a small request, while nothing is known of how fast work is done."""
+"""The most items of a small request before the rate of the encoders is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""Items of a small request however little those before it cost: the next one may not be in the cache."""
+"""The most items of a small request, however cheap earlier ones were: the next may not be in the cache."""
 _FREE_TOKENS: Final = 4
-"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
+"""The cost up to which a request never waits: its answer and references are in the cache."""
 _BULK_SHARE: Final = 3 / 8
-"""Part of all items in flight for bulk work, and as much for work that asks a judge; small requests have the rest."""
+"""The share of items in flight for bulk work, and also that for judged work; small requests have the rest."""
 _ANY_METRICS: Final = "any metrics"
-"""Kind of cost: what a small request of a caller costs in the mean, which is all that is known when a call arrives."""
+"""The key for the mean cost of a caller's small requests, which is all that is known when a call arrives."""
 _MIN_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A request, or a part of one.
+    """A request or a part of one.
 
     Attributes:
-        kind: Requests of one kind cost alike: the names of the metrics.
-        judged: A judge is asked. It takes its turn in the judge's queue, for as long as that takes.
+        kind: The names of the metrics; requests of one kind have similar costs.
+        judged: True if a judge is asked. Such work waits in the judge's queue instead.
     """
 
     caller: Caller
@@ -59,13 +64,13 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """Return what a request with these metrics is, or a part of it."""
+    """Describe a request with these metrics, or a part of it."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
 
 
 class Admitted(Turn):
-    """A turn with the tokens that its work is expected to cost, or has queued where that is more."""
+    """A turn with the expected cost of its work in tokens, or the tokens it has queued if these are more."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -90,7 +95,7 @@ class Admitted(Turn):
 
 
 class Admission:
-    """All permits of a server. Lives on one event loop, with a monotonic clock in seconds."""
+    """The admission control of a server, on one event loop, with a monotonic clock in seconds."""
 
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
@@ -112,35 +117,39 @@ class Admission:
 
     @property
     def overload_s(self) -> float:
-        """Seconds for which small requests have been refused; 0 while there is no overload. Any thread may ask."""
+        """Seconds for which small requests have been refused; 0 without overload. For any thread."""
         return self._overload.lasts_s
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens that the server gets through in a second, as measured; 0 before anything was."""
+        """The measured rate of the encoders in tokens per second; 0 before the first measurement."""
         return self._encoders.rate.tokens_per_s
 
     @property
     def waiting_tokens(self) -> float:
-        """Tokens of bulk work that waits for its turns."""
+        """Tokens of the bulk work that waits for its turn."""
         return self._turns.waiting.tokens
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
+        """Seconds that an interactive request would wait now; 0 while that is unknown."""
         return self._encoders.wait_s
 
     def is_interactive(self, work: Work) -> bool:
-        """Return whether the work is small enough to be done at once; what is larger takes turns as bulk work."""
+        """Return True if the work is small enough to run at once; larger work takes turns as bulk work."""
         if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
-        """Refuse a call before its request is received, where those of its caller cost too much now.
+        """Admit a call before its request is received, based on the mean cost of its caller's small requests.
 
-        What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
-        `depart` ends what is let in. Errors as `interactive`; None stands for no deadline and for a wait not measured.
+        Call `depart` when an admitted call has ended. Errors as in `interactive`.
+
+        Args:
+            caller: The caller.
+            left_s: Seconds until the call's deadline; None without one.
+            waited_s: Seconds that the call waited for the event loop; None if not measured.
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -150,15 +159,15 @@ class Admission:
         self._loop.under_way += 1
 
     def depart(self) -> None:
-        """A call that was let in by `arrive` has ended."""
+        """Record the end of a call that `arrive` admitted."""
         self._loop.under_way -= 1
 
     @contextmanager
     def interactive(self, work: Work, left_s: float) -> Iterator[None]:
-        """Let a small request in for the block.
+        """Admit a small request for the block.
 
         Raises:
-            OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
+            OverloadedError: It would wait too long or miss its deadline; nothing was started.
         """
         if work.judged:
             with self._judged_items.hold(work.items), self.items.hold(work.items):
@@ -180,34 +189,34 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Lets a large request in, whose parts then wait for their turns (`bulk`); arguments and errors as above.
+        """Admit a large request, whose parts then wait for their turns (`bulk`); arguments and errors as above.
 
-        One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
-        refused of whose kind nothing is known yet.
+        A request that is alone is admitted whatever its predicted cost, since refusing it would help nobody. So is a
+        request of a kind whose cost is unknown.
         """
         rate = self.tokens_per_s
         waiting = self._turns.waiting
         alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
-            # Its caller gets an equal share of the turns, and no more than all of them.
+            # The caller gets an equal share of the turns, unless fewer tokens are waiting.
             needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
                 raise _refusal(
-                    f"this takes {needed_s:.2g} s beside the work of others, and has {left_s:.2g} s; "
-                    "allow more time, send less, or come back later",
+                    f"this request would take {needed_s:.2g} s with the current load, but its deadline is in "
+                    f"{left_s:.2g} s; allow more time, send fewer items, or retry later",
                     needed_s - left_s,
                 )
         yield
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Wait for the turn of a part of a stream, of a preparation or of a large request, and let it in.
+        """Wait for the turn of a part of a stream, a preparation or a large request, and admit it.
 
-        `source` is what takes turns within the caller: a stream, a call.
+        `source` identifies the stream or call, which take turns within their caller.
         """
-        # Permits of the whole server are asked for last, so that nobody waits holding them.
-        if work.judged:  # takes its turn in the judge's queue, for as long as that takes
+        # Take the permits of the whole server last, so that nobody holds them while waiting.
+        if work.judged:  # such work waits in the judge's queue instead
             async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))
                 yield
@@ -223,17 +232,17 @@ class Admission:
             self._end(turn)
 
     def grow(self, turn: Admitted, tokens: float) -> None:
-        """Work that was let in costs so much more than was thought."""
+        """Record that admitted work costs more tokens than predicted."""
         self._encoders.grow(turn.lane, tokens)
         if turn.lane is Lane.INTERACTIVE:
             self._shares.grow(turn.work.caller, tokens)
 
     def computed(self, tokens: int) -> None:
-        """So many tokens were computed, of work that is here or has left."""
+        """Record computed tokens, of current or earlier work."""
         self._encoders.rate.computed(tokens)
 
     def _end(self, turn: Admitted) -> None:
-        """Learns what work has cost, and makes room for others."""
+        """Learn the cost of work that has ended, and make room for other work."""
         work, caller = turn.work, turn.work.caller
         turn.ended = True
         self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
@@ -244,7 +253,7 @@ class Admission:
         self._turns.grant()
 
     def _check_loop(self, caller: Caller, left_s: float) -> None:
-        """Raises OverloadedError where the event loop has too much to do, unless the caller has little in work."""
+        """Raise OverloadedError if the event loop is overloaded, unless the caller has few calls in progress."""
         loop = self._loop
         if not loop.is_late:
             return
@@ -253,10 +262,10 @@ class Admission:
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)
-        raise _refusal(f"calls take {loop.wait_s:.2g} s for want of a processor; come back later", after_s)
+        raise _refusal(f"the server is busy (calls wait {loop.wait_s:.2g} s for a CPU); retry later", after_s)
 
     def _check_encoders(self, caller: Caller, tokens: float, left_s: float) -> None:
-        """Raises OverloadedError where too much is before so many tokens, unless the caller has little in work."""
+        """Raise OverloadedError if too much work is ahead of these tokens, unless the caller has little in progress."""
         encoders = self._encoders
         rate, in_work = encoders.rate.tokens_per_s, encoders.in_work[Lane.INTERACTIVE]
         if not rate or not in_work or tokens <= _FREE_TOKENS:
@@ -268,7 +277,7 @@ class Admission:
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, tokens / rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
-        raise _refusal(f"{wait_s:.2g} s of work are before this; come back later", after_s)
+        raise _refusal(f"the server is busy ({wait_s:.2g} s of work queued); retry later", after_s)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(work.caller.key, work.kind, work.size_bytes)

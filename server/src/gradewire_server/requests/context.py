@@ -1,4 +1,4 @@
-"""Collaborators that the handlers of all requests share, and prompt files of requests and of the operator."""
+"""The objects that the handlers of all requests share, and the prompt files of requests and of the operator."""
 
 import asyncio
 import contextlib
@@ -27,16 +27,16 @@ from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 _log = logging.getLogger(__name__)
 
 CountResult: TypeAlias = Callable[[str, Status], None]
-"""Called for every result with its metric and status."""
+"""A function called for every result with its metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""Called with how many references have got a sentence of a judge, and how many stand for themselves."""
+"""A function called with two counts of references: with a judge's sentence, and with their own text instead."""
 
 _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Shorter ones are names, or read at once; longer ones are refused."""
+"""The lengths of prompts to read on a thread: shorter ones are names or fast to read, longer ones are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
+    """Read long prompts on a thread, which caches them; planning raises the errors in them."""
     for spec in specs:
         metric = spec.WhichOneof("metric")
         if metric:
@@ -44,18 +44,18 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
-    """Reads one long prompt on a thread; an error in it is left for planning to raise."""
+    """Read a long prompt on a thread; planning raises an error in it."""
     if len(prompt) in _INLINE_CHARACTERS:
         with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
             await asyncio.to_thread(prompts.find, metric, prompt)
 
 
 class PromptDirectoryError(OSError):
-    """The directory cannot be read, or a file in it is no prompt file; the message names it."""
+    """An unreadable prompt directory, or an invalid file in it; the message names it."""
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """The prompts of a server: those of the package and all `*.toml` of its own directory, where it has one.
+    """Return the prompts of a server: those of the package, and all `*.toml` of its own directory, if any.
 
     Raises:
         PromptDirectoryError: The directory or a file in it cannot be used.
@@ -68,7 +68,7 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
         for path in paths:
             prompt = read_prompt(path.read_bytes())
             prompts = prompts.with_file(prompt)
-            _log.info("prompt %s for %s is known now (%s)", prompt.title, prompt.metric, prompt.digest[:12])
+            _log.info("added prompt %s for %s (%s)", prompt.title, prompt.metric, prompt.digest[:12])
     except PromptError as error:
         raise PromptDirectoryError(f"judge_prompt_directory: {path.name}: {error}") from error
     except OSError as error:
@@ -78,10 +78,10 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """The set of a call that scores; without a name where the request has none.
+    """The reference set of a scoring call; the name is "" without one.
 
     Attributes:
-        corpus_digest: Digest of its corpus as the call begins, 32 hex digits; empty where no metric counts over one.
+        corpus_digest: The digest of its corpus when the call starts, 32 hex digits; "" if no metric uses the corpus.
     """
 
     name: str
@@ -93,7 +93,7 @@ _NO_SET: Final = NamedSet("")
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Collaborators and settings of all requests of a server; handlers get it and nothing else."""
+    """The objects and settings that all handlers of a server share."""
 
     scorer: Scorer
     ports: Ports
@@ -111,7 +111,7 @@ class RequestContext:
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:
-        """Return a context over the sets, verdicts and cache entries of a tenant's namespace."""
+        """Return a context for a tenant's namespace, with its own sets, verdicts and cache entries."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
         # Plans depend on specs and models, which all tenants share.
@@ -119,30 +119,30 @@ class RequestContext:
         return view
 
     def check_count(self, count: int, path: str) -> None:
-        """Raises InvalidRequestError where one message brings too many items or entries."""
+        """Raise InvalidRequestError if a message has too many items or entries."""
         if count > self.limits.max_items_per_request:
             raise InvalidRequestError(
-                path, f"{count} of them, at most {self.limits.max_items_per_request} are allowed in one message"
+                path, f"has {count}; at most {self.limits.max_items_per_request} are allowed in one message"
             )
 
     def total_s(self, deadline_s: float | None) -> float:
-        """Return the seconds that a call has whose caller waits so long; None: the default."""
+        """Return the seconds for a call with the caller's deadline, or with the default if `deadline_s` is None."""
         wanted_s = self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s)
         return min(wanted_s, self.deadlines.max_s)
 
     def report_result(self, metric: str, item_index: int, result: MetricResult) -> None:
-        """Counts a result and traces it; logs one that is INTERNAL: where it arose its request was not known."""
+        """Count and trace a result; log an INTERNAL one here, where the request is known."""
         if result.status is Status.INTERNAL:
-            _log.error("a result of %s is INTERNAL: %s", metric, result.message)
+            _log.error("A result of %s is INTERNAL: %s", metric, result.message)
         self.count_result(metric, result.status)
         record_result(metric, item_index, result)
 
     def judge(self, written: str, path: str) -> ModelStatus:
-        """Return the judge that NAME, NAME@DIGEST or "" stands for.
+        """Return the judge named NAME or NAME@DIGEST, or the default one for "".
 
         Raises:
-            InvalidRequestError: It cannot be the name of one.
-            NothingLoadedError: It is not there.
+            InvalidRequestError: The name is invalid.
+            NothingLoadedError: The judge is not available.
         """
         try:
             judge = find_model(written, path, self.ports.judge_models)
@@ -162,28 +162,28 @@ class RequestContext:
         return [] if nothing else await self.plan(asked.metrics, f"{path}metrics")
 
     async def plan(self, metrics: Sequence[types_pb2.MetricSpec], path: str = "metrics") -> list[MetricPlan]:
-        """Resolves the metrics of a request that names at least one.
+        """Resolve the metrics of a request.
 
         Raises:
-            InvalidRequestError: None or too many, or the planner cannot understand one.
-            NothingLoadedError: No metric of the request can be computed here.
+            InvalidRequestError: There is no metric, too many, or an invalid one.
+            NothingLoadedError: None of the metrics can be computed here.
         """
         if not metrics:
-            raise InvalidRequestError(path, "at least one is needed")
+            raise InvalidRequestError(path, "name at least one metric")
         if len(metrics) > self.limits.max_metrics_per_request:
             raise InvalidRequestError(
                 path,
-                f"{len(metrics)} of them, at most {self.limits.max_metrics_per_request} are allowed in one request",
+                f"has {len(metrics)}; at most {self.limits.max_metrics_per_request} are allowed in one request",
             )
         await read_ahead(self.prompts, metrics)
         return self.planner.plan(metrics, path)
 
     async def find_set(self, written: str, plans: Iterable[MetricPlan], path: str = "reference_set") -> NamedSet:
-        """Reads the name of a set, and finds out which corpus it is where that matters.
+        """Read the name of a set, and look up its corpus if a metric or a digest in the name needs it.
 
         Raises:
-            InvalidRequestError: It cannot be a name, or the set has another corpus than the digest says.
-            SetUnavailableError: A digest is said, and the store does not answer.
+            InvalidRequestError: The name is invalid, or the set's corpus does not have the digest in the name.
+            SetUnavailableError: The name has a digest, and the store does not answer.
         """
         if not written:
             return _NO_SET
@@ -194,12 +194,12 @@ class RequestContext:
         found = await self.scorer.corpus_digest(name)
         if not isinstance(found, Failure):
             if not found.startswith(digest):
-                raise InvalidRequestError(path, f"the corpus of {quoted(name)} is {found} here, {digest} is asked for")
+                raise InvalidRequestError(path, f"the corpus of {quoted(name)} has the digest {found}, not {digest}")
             return NamedSet(name, found)
         if not digest:
-            return NamedSet(name)  # each result says what is wrong
+            return NamedSet(name)  # each result has the error
         if found.status is Status.NOT_PREPARED:
             raise InvalidRequestError(
-                path, f"{quoted(name)} has no whole corpus here, {digest} is asked for: {found.message}"
+                path, f"{quoted(name)} has no complete corpus, so none with the digest {digest}: {found.message}"
             )
         raise SetUnavailableError(f"{path}: {found.message}")

@@ -1,4 +1,4 @@
-"""Items, pairs and results between the wire and the domain, with pauses while large requests are read."""
+"""Convert items, pairs and results between wire and domain, with pauses while reading large requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -34,16 +34,16 @@ Row: TypeAlias = types_pb2.Item | judging_pb2.Pair
 T = TypeVar("T")
 
 ITEMS_PER_TURN: Final = 128
-"""About 1 ms of reading."""
+"""Items read before other tasks get a turn: about 1 ms."""
 BYTES_PER_TURN: Final = 256 * 1024
-"""Read at once; a single element that is larger is read on a thread."""
+"""Bytes read before other tasks get a turn; a single larger element is read on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
-"""Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
-`max_images_per_item`, and only for the metrics that show them."""
+"""The most pictures of an item for any metric; an item with more is not parsed. Metrics that show pictures to a judge
+have the lower limit `max_images_per_item`."""
 MAX_PART_CHARACTERS: Final = 8192
-"""Characters of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
+"""The most characters of a text in a result's parts, so that a long text does not come back with each metric."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -57,9 +57,9 @@ _PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TY
 
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
-    """The name of a reference set as it is used in keys; raises InvalidRequestError where it cannot be one."""
+    """Return the normalised name of a reference set; raise InvalidRequestError for an invalid name."""
     try:
-        # NFC makes some texts longer; it is not asked for one that is far too long.
+        # NFC may lengthen a text, so check first that it is not far too long.
         named = nfc(name) if len(name) <= MAX_NAME_BYTES else name
     except TooManyMarksError as error:
         raise InvalidRequestError(path, str(error)) from None
@@ -69,14 +69,14 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
 
 
 def reply_id(message: Row) -> str:
-    """The id of an item or pair as it is handed back: cut where it is too long, which makes it INVALID_INPUT."""
+    """Return the id of an item or pair for its reply; one that is too long, and so INVALID_INPUT, is cut."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Turn an item or pair into the domain's; INVALID_INPUT over a limit or with too many marks in a row.
+    """Convert an item or pair; INVALID_INPUT if it exceeds a limit or has too many combining marks in a row.
 
-    Without `check_bytes` the message is no larger than one item may be, which saves counting.
+    Without `check_bytes`, the caller knows that the message is small enough, which saves counting.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
@@ -106,7 +106,7 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
 
 
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_row`."""
+    """Convert an entry to prepare; INVALID_INPUT as in `read_row`."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
@@ -123,7 +123,7 @@ def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> Refere
 
 
 def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Writes a result into its message in place, which spares a copy; cost only with `diagnostics`."""
+    """Write a result into its message in place, without a copy; with its cost only if `diagnostics`."""
     result = scored.result
     message.metric_index = metric_index
     fill_outcome(message, result)
@@ -140,7 +140,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, result: MetricResult) -> None:
-    """Writes how it ended into its message, and what is said beside it."""
+    """Write status, message and warnings of a result into its message."""
     message.status = int(result.status)  # type: ignore[assignment]
     if result.message:
         message.message = result.message
@@ -151,25 +151,25 @@ def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, resul
 
 
 def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
-    """Writes where the texts were found, and where the time went, into its message."""
+    """Write cache hits and times of a result into its message."""
     fill_hits(message.cache_hits, scored.cache_hits)
     fill_timing(message.timing, scored.timing)
 
 
 def fill_timing(message: types_pb2.Timing, timing: Timing) -> None:
-    """Writes where the time went into its message."""
+    """Write times into their message."""
     message.queue_s, message.cache_s = timing.queue_s, timing.cache_s
     message.tokenize_s, message.inference_s = timing.tokenize_s, timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
-    """Writes how many texts were found where into their message."""
+    """Write cache hits into their message."""
     message.memory, message.disk, message.redis = hits.memory, hits.disk, hits.redis
     message.joined, message.computed = hits.joined, hits.computed
 
 
 def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
-    """Writes parts into the message of their kind, field by field: both sides have the same names."""
+    """Write parts into their message, field by field; both sides use the same names."""
     target: Any = getattr(message, _PARTS[type(parts)])
     target.SetInParent()
     for name in type(parts).__slots__:
@@ -203,7 +203,7 @@ def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Fa
 
 
 def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
-    """Names the first field at fault; all fields are strings or lists of them."""
+    """Return a failure that names the first invalid field; all fields are strings or lists of strings."""
     for field, value in message.ListFields():
         if isinstance(value, str):
             if has_long_run(value):
@@ -249,7 +249,7 @@ def _fill_probabilities(
 
 
 def _fill_pair(result: judging_pb2.PairResult, _metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Write the one result of a pair, as `fill_result`."""
+    """Write the result of a pair; arguments as in `fill_result`."""
     fill_outcome(result, scored.result)
     if scored.result.compared is not None:
         _fill_compared(result, scored.result.compared)
@@ -276,12 +276,11 @@ class CallForm:
     """The messages of calls of one kind, and the functions that read and write them.
 
     Attributes:
-        rows: Name of the list of items or pairs, in requests and replies alike.
-        fill: Writes a result in place; arguments as `fill_result`.
-        text_characters: Counts the characters of those parts of a result that hold text of the row or of a judge, which
-            alone can be long.
-        least_result_bytes: Of the shortest result of a metric that runs.
-        single: Whether a row is its only result; otherwise it has one for each metric.
+        rows: The name of the list of items or pairs, in requests and replies.
+        fill: Writes a result in place; arguments as in `fill_result`.
+        text_characters: Counts the characters of a result's parts with text of the row or a judge, which may be long.
+        least_result_bytes: The size of the shortest successful result.
+        single: True if a row itself is its only result; otherwise it has one for each metric.
     """
 
     rows: str
@@ -294,7 +293,7 @@ class CallForm:
     single: bool
 
     def rows_of(self, request: Any) -> Sequence[Any]:
-        """Return what a request brings, or one message of a stream."""
+        """Return the rows of a request or of a stream's message."""
         rows: Sequence[Any] = getattr(request, self.rows)
         return rows
 
@@ -315,7 +314,7 @@ class CallForm:
         return row if self.single else row.results.add()
 
     def complete(self, row: Any) -> None:
-        """Mark a row to which no further result will come; one of a single result needs no mark."""
+        """Mark a row as complete; a row with a single result needs no mark."""
         if not self.single:
             row.complete = True
 
@@ -345,10 +344,10 @@ PAIRS: Final = CallForm(
 async def read_in_turns(
     elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
 ) -> AsyncIterator[tuple[MessageT, T]]:
-    """Yield each element of a request with what `read` makes of it; the loop's other work gets its turns.
+    """Yield each element of a request with the outcome of `read`, and give other tasks their turns in between.
 
-    A large one is read on a thread, for normal forms take 0.1 s a megabyte. Elements of a request whose bytes fit into
-    a turn are not measured, for to measure is to encode.
+    A large element is read on a thread, since normalisation takes 0.1 s for a megabyte. If the whole request fits into
+    a turn, elements are not measured, since measuring means encoding.
     """
     measures = request_bytes is None or request_bytes > BYTES_PER_TURN
     items = turn_bytes = 0

@@ -1,29 +1,29 @@
-"""All errors of requests, whichever way they came.
+"""The errors of requests.
 
 RequestError
- ├─ InvalidRequestError     the request itself is at fault; names the field and its index
- ├─ OverloadedError         too much in flight; says when to come back
- │   └─ QuotaExceededError  the tenant has sent as much text as it may; says when it may again
- ├─ NothingLoadedError      nothing of what the request asks for is loaded; says what is
+ ├─ InvalidRequestError     the request is invalid; names the field and its index
+ ├─ OverloadedError         too much is in flight; has the time to retry after
+ │   └─ QuotaExceededError  the tenant's quota of text is used up; has the time to retry after
+ ├─ NothingLoadedError      no model that the request needs is loaded
  ├─ DeadlineExceededError   the request did not finish in time
- ├─ ModelReplacedError      a stream's model was replaced under it; the rest can be sent again on another stream
- └─ SetUnavailableError     the store does not say which corpus a set has, and the request insists on one
+ ├─ ModelReplacedError      a stream's model was replaced; send the rest on a new stream
+ └─ SetUnavailableError     the request requires a set's corpus, and the store does not answer
 
-A failure of one item or of one metric is no error of the request: it is a status of the result.
+A failure of one item or of one metric is not an error of the request but the status of a result.
 """
 
 from gradewire_server.domain.items import MAX_MESSAGE_CHARACTERS, shortened
 
 
 class RequestError(Exception):
-    """Base of all errors of requests; its message is meant for the caller, and cut: it travels among the headers."""
+    """The base of all errors of requests; the message is for the caller, and cut, since it is sent as a header."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message, MAX_MESSAGE_CHARACTERS))
 
 
 class InvalidRequestError(RequestError):
-    """The request cannot be understood or asks for too much; `field` is the path of the field at fault."""
+    """An invalid or too large request; `field` is the path of the wrong field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -31,7 +31,7 @@ class InvalidRequestError(RequestError):
 
 
 class OverloadedError(RequestError):
-    """Too much is in flight; nothing of the request was begun. `retry_after_s`: when to come back."""
+    """A refusal because too much is in flight; nothing was started. Retry after `retry_after_s`."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -39,20 +39,20 @@ class OverloadedError(RequestError):
 
 
 class QuotaExceededError(OverloadedError):
-    """The caller's tenant has sent as much text as it may for now."""
+    """A refusal because the tenant's quota of text is used up for now."""
 
 
 class NothingLoadedError(RequestError):
-    """No metric of the request has the model that it needs."""
+    """A request of which no metric has the model that it needs."""
 
 
 class DeadlineExceededError(RequestError):
-    """The request did not finish within its deadline."""
+    """A request that did not finish within its deadline."""
 
 
 class ModelReplacedError(RequestError):
-    """A model that a stream named in its provenance has been replaced by another; what was sent stands."""
+    """A stream whose model, named in its provenance, was replaced; results already sent remain valid."""
 
 
 class SetUnavailableError(RequestError):
-    """A request insists on a set's corpus, and the store does not answer."""
+    """A request that requires a set's corpus while the store does not answer."""

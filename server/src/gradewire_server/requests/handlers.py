@@ -1,4 +1,4 @@
-"""Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
+"""The server's operations without a transport; gRPC services and embedded clients share them."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import stream
 
 _MAX_VIEWS: Final = 4096
-"""Namespaces whose handlers are kept; each takes a few kilobytes."""
+"""The most namespaces whose handlers are kept; each takes a few kilobytes."""
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """Encoders, graders and judges with how to get the missing ones, metrics with whether they can run, and limits."""
+    """List models (with the way to get missing ones), metrics (with the reason if one cannot run), and limits."""
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
@@ -51,7 +51,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
 
 
 def _shared(message: type[Message], source: object) -> dict[str, Any]:
-    """Return the fields of a message that have their names and values from `source`."""
+    """Return the values of a message's fields that `source` has under the same names."""
     names = [field.name for field in message.DESCRIPTOR.fields]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
@@ -69,19 +69,19 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
 
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """Name what was fitted for a model and cannot count, because this server has another version of the metric."""
+    """Yield a note for each fit that cannot be used because this server has another version of its metric."""
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
             yield (
-                f"what was fitted for {each.metric}/{each.metric_version} does not count, this server has "
-                f"{info.name}/{info.version}: gradewire models build {status.name} brings what the catalog has for it, "
-                f"gradewire calibrate FILE --metric {info.name} fits it again"
+                f"the fit for {each.metric}/{each.metric_version} is not used, because this server has "
+                f"{info.name}/{info.version}. Run: gradewire models build {status.name} (for the catalog's fits) or "
+                f"gradewire calibrate FILE --metric {info.name} (for a new fit)"
             )
 
 
 def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
-    """Metrics that an encoder cannot compute with their default parameters, and why."""
+    """Return the metrics that an encoder cannot compute with default parameters, with the reasons."""
     found = {}
     for name, metric in metrics.items():
         if metric.info.needs_model:
@@ -96,7 +96,7 @@ def _without_encoder(models: Sequence[ModelStatus]) -> str:
     if any(model.state in USABLE_STATES for model in models):
         return ""
     hint = next((model.how_to_get for model in models if model.is_default), "")
-    return f"no encoder is here; get the default one with: {hint}"
+    return f"no encoder is built; get the default one with: {hint}"
 
 
 def _without_grader(graders: Sequence[ModelStatus]) -> str:
@@ -104,7 +104,7 @@ def _without_grader(graders: Sequence[ModelStatus]) -> str:
     if default is not None and default.state in USABLE_STATES:
         return ""
     hint = default.how_to_get if default else "gradewire models build"
-    return f"the default grader is not here; get it with: {hint}"
+    return f"the default grader is not built; get it with: {hint}"
 
 
 def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
@@ -115,14 +115,14 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
 
 
 async def without_synonyms(lexicon: Lexicon) -> str:
-    """Return why no synonyms can be looked up and what to do; empty where they can."""
-    # Asked for none, it says whether it could look any up.
+    """Return the reason why no synonyms can be looked up and what to do; "" if they can."""
+    # An empty request shows whether the lexicon works.
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
 def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
-    """Describe a metric, and why it cannot run now: `missing` has a reason by each need, empty where that is met."""
+    """Describe a metric, and the reason if it cannot run; `missing` has a reason for each unmet need, else ""."""
     in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
     fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
@@ -130,11 +130,10 @@ def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
 
 
 class Handlers:
-    """Scores, compares, prepares and lists; one per process, used on one event loop.
+    """The operations of a server: score, compare, complete, decide, prepare and list; one per process and event loop.
 
-    Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
-    not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
-    cancelled.
+    Every `deadline_s` is in seconds from now; None is the default, and larger values are cut to the maximum. Items that
+    are not done shortly before the deadline get TIMEOUT results. All calls may be cancelled.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -153,7 +152,7 @@ class Handlers:
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
-        """The handlers of a tenant's namespace, which share limits, permits and models with these; empty: these."""
+        """Return the handlers of a tenant's namespace, which share limits, permits and models; "" returns these."""
         if not namespace:
             return self
         view = self._views.get(namespace)
@@ -164,7 +163,7 @@ class Handlers:
         return view
 
     async def close(self) -> None:
-        """Waits for cancelled work to end; call it before the scorer's ports are closed."""
+        """Wait until cancelled work has ended; call this before closing the scorer's ports."""
         await self._score.close()
         await self._compare.close()
         for view in self._views.values():
@@ -175,7 +174,7 @@ class Handlers:
         return self._score.idle and self._compare.idle
 
     def _forget_views(self) -> None:
-        """Make room for a namespace: forget those not in use for longest, but none that has work to wait for."""
+        """Make room for a namespace: forget the least recently used ones, except those with running work."""
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) + 1 - _MAX_VIEWS)]:
             del self._views[name]

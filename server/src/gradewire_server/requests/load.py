@@ -19,64 +19,64 @@ _COST_WEIGHT: Final = 0.1
 """Weight of the newest request of a kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
-"""Kinds of one caller, so that nobody can make the server forget what requests of others cost."""
+"""The most kinds of one caller, so that it cannot displace the cost estimates of other callers."""
 
 # Rate of encoders.
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
+"""The weights of the newest window: too low an estimate refuses callers, so it rises faster than it falls."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
-"""Share of the expected tokens; where fewer were computed, the time went elsewhere: caches, words, failures."""
+"""Share of the expected tokens below which a window is ignored: its time went to caches, word metrics or failures."""
 _SATURATED_S: Final = 0.05
-"""Seconds of work that are in the server all through a window in which it does what it can."""
+"""Seconds of queued work throughout a window above which the encoders count as saturated."""
 
 # Work of encoders.
 _BULK_AHEAD_S: Final = 0.25
-"""Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
+"""Seconds of bulk work admitted at a time: enough to keep the encoder busy, and the delay for work behind it."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""Longest wait of small requests: so long, or what so many of their kind take. More in work would score nothing
-sooner."""
+"""The longest wait of small requests: `_ALLOWED_WAIT_S`, or the time of `_ALLOWED_REQUESTS` of their kind. More work in
+progress would not speed anything up."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""Tokens of small requests, eight short rows, that are in work at a time where they may wait so long: with fewer the
-encoder's batches would be small, the rate would fall, and still fewer would be let in. An encoder is at 97 % of its
-speed with batches of 112 tokens, and 320 give two workers such a batch and what follows it."""
+"""The least allowed tokens of small requests in progress: eight short rows. With fewer, the encoder's batches would
+become small, the rate would fall, and even fewer would be admitted. An encoder reaches 97 % of its speed with batches
+of 112 tokens; 320 tokens give two workers such a batch and most of the next."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
-"""Rounds that a call waits for its first step after gRPC has taken it in."""
+"""Rounds of the loop from gRPC's accepting a call to the call's first step."""
 _FIRST_STEPS_A_CALL: Final = 6
-"""A call that is in the cache takes about so many times as long as its first step."""
+"""The duration of a cached call, as a multiple of the wait for its first step."""
 _SOON_S: Final = 0.01
-"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
+"""The wait for a call's first step (two rounds) below which the loop is on time: the call takes about 60 ms in all."""
 _PATIENCE_S: Final = 0.1
-"""A backlog of less is a burst."""
+"""Seconds for which calls must be late before the loop counts as late: a shorter backlog is a burst."""
 _FEW_UNDER_WAY: Final = 160
-"""With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
-nothing. One connection may have 128 open."""
+"""The number of calls in progress below which a late loop has other causes, such as other programs, so that refusals
+would not help. One connection may have 128 calls."""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
-"""Without a refusal for so long, overload is over."""
+"""Seconds without a refusal after which an overload is over."""
 
 
 class CostEstimates:
-    """Tokens by byte of request, for each kind of request of each caller."""
+    """The estimated tokens for each byte of a request, by caller and kind of request."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
 
     def knows(self, caller: str, kind: Hashable) -> bool:
-        """Return whether one of the kind was done lately."""
+        """Return True if the cost of the caller's requests of this kind is known."""
         return kind in self._callers.get(caller, ())
 
     def tokens(self, caller: str, kind: Hashable, size_bytes: int) -> float:
-        """Return what a request of so many bytes will probably cost."""
+        """Return the estimated cost of a request in tokens."""
         kinds = self._callers.get(caller)
         return size_bytes * (_UNKNOWN_TOKENS_PER_BYTE if kinds is None else kinds.get(kind, _UNKNOWN_TOKENS_PER_BYTE))
 
     def learn(self, caller: str, kind: Hashable, size_bytes: int, tokens: int) -> None:
-        """Takes note of what one has cost."""
+        """Update the estimate with the cost of a finished request."""
         if size_bytes <= 0:
             return
         kinds = self._callers.get(caller)
@@ -94,10 +94,10 @@ class CostEstimates:
 
 
 class ServiceRate:
-    """Tokens that the server gets through in a second; 0 before anything was measured.
+    """The measured rate of the encoders in tokens per second; 0 before the first measurement.
 
-    A window counts against the rate only where work was waiting all through it, and this work was tokens: a quiet
-    server is not a slow one, nor is one that finds everything in its caches.
+    A window lowers the rate only if work was waiting throughout and consisted of tokens to compute: a server that is
+    idle, or that finds everything in its caches, is not slow.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,16 +110,16 @@ class ServiceRate:
         self._least_in_work = math.inf
 
     def began(self) -> None:
-        """Work was begun where there was none: the time before does not count, nor what was computed in it."""
+        """Start measuring after an idle time, which does not count."""
         self._seen_s = self._clock()
         self._pending_tokens = 0
 
     def computed(self, tokens: int) -> None:
-        """So many tokens were computed, for whomever."""
+        """Record computed tokens."""
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Count work that has left, done or not, and all tokens that were in the server until now."""
+        """Record work that has ended, finished or not, and the tokens that were in progress until now."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s
@@ -134,7 +134,7 @@ class ServiceRate:
 
     def _learn(self, measured: float) -> None:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
-        # By what was measured, not by the rate: one that is far too high would call no server busy, and never fall.
+        # Compare with the measured rate: an estimate that is far too high would never count as saturated, nor fall.
         saturated = self._least_in_work > _SATURATED_S * measured
         if not self.tokens_per_s:
             self.tokens_per_s = measured if computing else 0.0
@@ -145,9 +145,9 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """Work of encoders, lane by lane: tokens in work, and the requests and parts of bulk work they are of.
+    """The encoders' work in progress by lane, in tokens and in parts (requests, or parts of bulk work), on one loop.
 
-    No small request waits longer than `max_wait_s`. Lives on one event loop.
+    No small request waits longer than `max_wait_s`.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -158,45 +158,45 @@ class EncoderBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
+        """Seconds that an interactive request would wait now; 0 while that is unknown."""
         rate = self.rate.tokens_per_s
         return self.in_work[Lane.INTERACTIVE] / rate if rate else 0.0
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing is in work."""
+        """True if nothing is in progress."""
         return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
-        """Return whether so many tokens are soon done."""
+        """Return True if these tokens take little time."""
         return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
-        """Return whether encoders would not have too much bulk work before them with so much more."""
+        """Return True if the encoders can take this much more bulk work."""
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Tokens of small requests that may be in work when one of so many comes.
+        """Return the tokens of small requests that may be in progress when a request with these tokens comes.
 
-        Requests that cost much come seldom and one by one; where a few of them are waiting it is no overload yet.
+        Expensive requests are rare, so a few of them that wait are not yet an overload.
         """
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
         return min(allowed, self._max_wait_s * rate)
 
     def enter(self, lane: Lane, tokens: float) -> None:
-        """Work was let in."""
+        """Record admitted work."""
         if self.is_idle:
             self.rate.began()
         self.in_work[lane] += tokens
         self.parts[lane] += 1
 
     def grow(self, lane: Lane, tokens: float) -> None:
-        """Work that was let in costs so much more than was thought."""
+        """Record that admitted work costs more tokens than predicted."""
         self.in_work[lane] += tokens
 
     def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
-        """Count work that has left; `expected_tokens` is None for work that was never begun."""
+        """Record the end of work; `expected_tokens` is None for work that never started."""
         if expected_tokens is not None:
             self.rate.left(expected_tokens, sum(self.in_work.values()))
         self.parts[lane] -= 1
@@ -204,10 +204,10 @@ class EncoderBacklog:
 
 
 class LoopRounds:
-    """The last round of one event loop; rounds are measured one at a time and only while calls begin.
+    """The duration of the last round of an event loop, measured one round at a time and only when calls start.
 
-    gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
-    begin now have waited: the round goes through all that is due, however short its single steps are.
+    gRPC does not report when it accepted a call. The time that the loop needs for a round shows how long new calls
+    have waited, because a round runs everything that is due.
     """
 
     def __init__(self) -> None:
@@ -216,11 +216,11 @@ class LoopRounds:
 
     @property
     def waited_s(self) -> float | None:
-        """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
+        """Seconds that a call starting now has waited for its first step; None before the first measurement."""
         return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:
-        """Measure the round that begins now, unless one is being measured."""
+        """Measure the round that begins now, unless a measurement is running."""
         if not self._measuring:
             self._measuring = True
             asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
@@ -231,7 +231,7 @@ class LoopRounds:
 
 
 class LoopBacklog:
-    """Calls under way on one event loop, which its owner counts, and whether they are taken up late."""
+    """The calls in progress on one event loop, which the owner counts, and their delay."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -241,38 +241,38 @@ class LoopBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that a call takes for the loop's sake, by the last one that began."""
+        """Seconds that a call waits for the loop in all, estimated from the last one that started."""
         return self._first_step_s * _FIRST_STEPS_A_CALL
 
     @property
     def calls_per_s(self) -> float:
-        """Calls that end in a second: those under way do within the time that one takes (Little's law)."""
+        """The calls that end in a second: those in progress, divided by the time of one (Little's law)."""
         return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property
     def is_late(self) -> bool:
-        """Return whether many calls are under way, and such have been taken up late for a while."""
+        """True if many calls are in progress, and calls have started late for a while."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
         return not nobody_came and self.under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
     def began(self, waited_s: float) -> None:
-        """Note that a call began, which waited so long for its first step."""
+        """Record the start of a call and its wait for the first step."""
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._first_step_s = now_s, waited_s
-        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
+        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # after a gap without calls, none can have waited
             self._soon_s = now_s
 
 
 class OverloadWatch:
-    """Duration of an overload, from the refusals for want of time."""
+    """The duration of an overload, measured by the refusals of small requests."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
 
     def refused(self) -> None:
-        """A request was refused because too much work was before it."""
+        """Record a refusal because of too much queued work."""
         now_s = self._clock()
         if now_s - self._last_s > _OVERLOAD_PAUSE_S:
             self._first_s = now_s
@@ -280,6 +280,6 @@ class OverloadWatch:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds since refusals began that have not paused; 0 where none was for a while. Any thread may ask."""
+        """Seconds since the first of the continuing refusals; 0 after a pause. For any thread."""
         now_s = self._clock()
         return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0

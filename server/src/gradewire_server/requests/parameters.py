@@ -1,4 +1,4 @@
-"""Metric parameters between the wire and the domain, by field names: a new metric needs no code here."""
+"""Convert metric parameters between wire and domain by field names, so that a new metric needs no code here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,11 +19,11 @@ from gradewire_server.requests.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A parameter of the same name in the message and in the dataclass.
+    """A parameter with the same name in the message and in the dataclass.
 
     Attributes:
-        has_presence: Whether the message tells an unset value from a zero.
-        by_number: Domain value by enum number; empty for fields of other kinds.
+        has_presence: True if the message distinguishes an unset value from a zero.
+        by_number: The domain value by enum number; empty for other fields.
     """
 
     name: str
@@ -41,12 +41,12 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     beside: Mapping[str, str] = MappingProxyType({}),
     prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
-    """Return a metric's parameters; what is unset takes the preset's value, else the dataclass's.
+    """Return a metric's parameters; an unset field gets the preset's value, or else the dataclass's default.
 
     `model` and `beside` are the plain names of the resolved models; `path` is for messages (``metrics[1].smile``).
 
     Raises:
-        InvalidRequestError: An enum number that this server does not know.
+        InvalidRequestError: An enum number is unknown.
         ParameterError: A value is out of range.
     """
     values: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
 
 
 def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec:
-    """The message that asks for exactly these parameters, every default filled in."""
+    """Return the message with exactly these parameters, all defaults filled in."""
     spec = types_pb2.MetricSpec()
     message: Message = getattr(spec, metric_name)
     message.SetInParent()
@@ -97,9 +97,9 @@ def write_line(
     beside: Mapping[str, str] = MappingProxyType({}),
     reference_set: str = "",
 ) -> str:
-    """One line that reproduces a score; `reference_set` stands among the parameters where it is given.
+    """Return the metric identifier that reproduces a score, with `reference_set` among its parameters if given.
 
-    `beside` has the digests of judge and grader that are named beside the model, by parameter.
+    `beside` has the digests of judge and grader by parameter.
     """
     name = metric.info.name
     values: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def write_line(
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
     for parameter in (metric.info.judge_parameter, metric.info.grader_parameter):
-        # One that is not asked is not named.
+        # An unused judge or grader is not named.
         if named := values.pop(parameter, ""):
             values[parameter] = with_digest(named, beside.get(parameter, ""))
     if "prompt" in values:

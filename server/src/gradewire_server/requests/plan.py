@@ -1,4 +1,4 @@
-"""The plan of a request: its metric specs with models resolved, strings bounded and provenance written."""
+"""Plan a request: resolve the models of its metrics, check the lengths of strings, and write provenance."""
 
 import re
 from collections import OrderedDict
@@ -23,7 +23,7 @@ from gradewire_server.requests.parameters import read_parameters, write_line, wr
 from gradewire_server.scoring import MetricRequest
 
 LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
-"""In a message of no more than this nothing is too long."""
+"""The size of a message up to which none of its strings can be too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 USABLE_STATES: Final = frozenset({"loaded", "built"})
@@ -31,22 +31,22 @@ USABLE_STATES: Final = frozenset({"loaded", "built"})
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
 _NO_REQUEST: Final = (
-    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
-    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+    "a stream has no request corpus, because its items are scored as they arrive. Prepare a set (References.Prepare "
+    "with this metric and corpus=prepared) and name it as reference_set, or send all items in one Score call"
 )
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Bytes of remembered specs: an inline prompt file is worth remembering, for reading it takes longest."""
+"""Bytes of cached specs. Inline prompt files are cached too, since reading them is the slowest part."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""Characters of what the metrics lack in an error of the call, so that what is here has room behind it."""
+"""The most characters of the metrics' failures in an error, to leave room for the list of available models."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
-"""Models that a metric runs on by the parameters that name them: its own by "model", judge and grader by theirs."""
+"""The models of a metric by parameter: its own under "model", judge and grader under their parameters."""
 
 
 def check_strings(message: Message) -> None:
-    """Raise ParameterError where a string is longer than its kind may be; it names field, size and bound."""
+    """Raise ParameterError, with field, size and limit, if a string is too long."""
     for name, bound in _bounds(message.DESCRIPTOR):
         text = getattr(message, name)
         if len(text) * _MAX_UTF8_BYTES_PER_CHAR > bound and (size := byte_count(text)) > bound:
@@ -55,13 +55,13 @@ def check_strings(message: Message) -> None:
 
 @cache
 def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
-    """Names of a message's strings with their bounds; a string without one is a defect, which a test finds."""
+    """Return the names of a message's strings with their limits; a test finds a string without a limit."""
     strings = [field.name for field in descriptor.fields if field.type == FieldDescriptor.TYPE_STRING]
     return tuple((name, PARAMETER_BYTES[name]) for name in strings)
 
 
 def unusable_reason(status: ModelStatus) -> str:
-    """Return why a model cannot be used and what to do, without the server's paths; empty when it can."""
+    """Return the reason why a model cannot be used and what to do, without the server's paths; "" if it can be used."""
     if status.state in USABLE_STATES:
         return ""
     if status.message:
@@ -71,7 +71,7 @@ def unusable_reason(status: ModelStatus) -> str:
 
 
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
-    """Return what a metric knows of its models."""
+    """Return the metadata of a metric's models."""
     own = models["model"].metadata if "model" in models else NO_MODEL
     judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
     return replace(own, judge=_pinned(judge), grader=_pinned(grader))
@@ -82,14 +82,14 @@ def _pinned(model: ModelStatus | None) -> str:
 
 
 def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
-    """Return the model that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
+    """Return the model named NAME or NAME@DIGEST, or the default one for ""; or a failure if it cannot be used.
 
     Raises:
-        ParameterError: It is no model's name.
+        ParameterError: The name is invalid.
     """
     match = _MODEL.fullmatch(written)
     if match is None:
-        raise ParameterError("model", f"{quoted(written)} is not a model name, nor NAME@DIGEST with 8 to 64 hex digits")
+        raise ParameterError("model", f"{quoted(written)} is neither NAME nor NAME@DIGEST with 8 to 64 hex digits")
     model = known.status(match["name"])
     if isinstance(model, Failure):
         return Failure(model.status, f"{path}: {_unusable_reason(match['name'], model, known.statuses())}")
@@ -97,7 +97,7 @@ def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Fail
     if not model.digest.startswith(wanted):
         return Failure(
             Status.MODEL_UNAVAILABLE,
-            f"{path}: {model.name} has the digest {model.digest} here, {wanted} is asked for",
+            f"{path}: {model.name} has the digest {model.digest} here, not {wanted}",
         )
     return model
 
@@ -111,11 +111,11 @@ def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) 
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """One metric of a request, with what a reader needs to get the same numbers again.
+    """A metric of a request, with the provenance for reproducing its scores.
 
     Attributes:
-        request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
-            the engine computes with the model that the provenance names, or not at all.
+        request: The scorer's input, or the failure that every item gets. Its model is NAME@DIGEST, so that the engine
+            uses exactly the model in the provenance.
     """
 
     request: MetricRequest | Failure
@@ -123,11 +123,11 @@ class MetricPlan:
 
     @property
     def judged(self) -> bool:
-        """Return whether it may ask a judge."""
+        """True if it may ask a judge."""
         return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
-        """Return what a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        """Return the scorer's input for a stream: INVALID_PARAMETER if the metric needs all items of a request."""
         request = self.request
         if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
             return request
@@ -135,13 +135,13 @@ class MetricPlan:
 
     @property
     def counts_prepared(self) -> bool:
-        """Return whether its weights are counted over the corpus of the call's reference set."""
+        """True if its weights come from the corpus of the call's reference set."""
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """Return the provenance in a call with a reference set, named where the metric reads of it.
+        """Return the provenance in a call with a reference set, which it names if the metric uses the set.
 
-        The digest of its corpus is named where the metric counts over it; empty where it is not known.
+        It has the digest of the set's corpus if the metric uses the corpus and the digest is known.
         """
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
@@ -159,32 +159,32 @@ class MetricPlan:
 
 
 def with_model(parameters: Parameters, model: str) -> Parameters:
-    """The parameters of that model; as they are where it is empty."""
-    # Whoever takes a model has a field of that name.
+    """Return the parameters with a model; unchanged if `model` is ""."""
+    # Parameters with a model have a field of that name.
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
 def extra_digests(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
-    """Digests of judge and grader that a metric names beside its model, by parameter."""
+    """Return the digests of the judge and grader that a metric uses in addition to its model, by parameter."""
     return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
 
 
 def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
-    """Every item gets INVALID_PARAMETER, with what is wrong with which parameter."""
+    """Return a plan that gives every item INVALID_PARAMETER, with the parameter and its error."""
     return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), failed_provenance(spec, metric))
 
 
 def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Return the parameters as sent of a metric that cannot be computed, or none where a text is too long."""
+    """Return the provenance of a metric that cannot be computed, with the parameters as sent in `spec`."""
     provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
-    # What this server knows nothing of it does not send back.
+    # Do not send unknown fields back.
     provenance.metric.DiscardUnknownFields()
     getattr(provenance.metric, metric.info.name).SetInParent()
     return provenance
 
 
 class Planner:
-    """Resolves metric specs to plans, which it remembers."""
+    """A planner that resolves metric specs to plans and caches these."""
 
     def __init__(
         self,
@@ -203,11 +203,11 @@ class Planner:
         self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
-        """Resolve the metrics of a call, the same one possibly several times; `path` is for messages.
+        """Resolve the metrics of a call, which may repeat one; `path` is for messages.
 
         Raises:
-            InvalidRequestError: A spec with no metric, or an enum number that is not known here.
-            NothingLoadedError: Every metric fails, and at least one of them for want of its model.
+            InvalidRequestError: A spec has no metric, or an unknown enum number.
+            NothingLoadedError: Every metric fails, at least one because its model is not available.
         """
         return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
 
@@ -223,13 +223,13 @@ class Planner:
             usable = [model.name for model in known if model.state in USABLE_STATES]
             reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
             raise NothingLoadedError(
-                f"nothing that the call asks for can be computed here: {reasons}. "
-                f"Models that are here: {', '.join(usable) or 'none'}"
+                f"none of the requested metrics can be computed here: {reasons}. "
+                f"Available models: {', '.join(usable) or 'none'}"
             )
         return plans
 
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
-        """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
+        """Raise ModelReplacedError if a model in a plan's provenance has been replaced."""
         for plan in plans:
             if isinstance(plan.request, Failure):
                 continue
@@ -243,8 +243,8 @@ class Planner:
                 now = known.status(name) if digest else None
                 if now is not None and not isinstance(now, Failure) and now.digest != digest:
                     raise ModelReplacedError(
-                        f"model {name} was replaced: its digest was {digest}, it is {now.digest} now; results sent "
-                        "so far stand, send the other items again on a new stream"
+                        f"model {name} was replaced: its digest was {digest} and is now {now.digest}. Results so far "
+                        "remain valid; send the other items on a new stream"
                     )
 
     def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
@@ -254,7 +254,7 @@ class Planner:
             raise InvalidRequestError(f"{path}.{name}", "compares two answers and scores no item: call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
-            raise InvalidRequestError(path, f"no metric is set, or one that is not known here; this server has {known}")
+            raise InvalidRequestError(path, f"has no metric or an unknown one; this server has {known}")
         return self._plan(spec, metric, f"{path}.{name}")
 
     def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:
@@ -273,7 +273,7 @@ class Planner:
                 if not isinstance(found, Failure):
                     models[parameter] = found
                 elif parameter != metric.info.judge_parameter or self._needs_judge(metric, message, path, models):
-                    # What is wrong with its parameters goes first.
+                    # Errors in the parameters take precedence.
                     written = getattr(message, "model", "")
                     read_parameters(message, metric, path, model=written, prompts=self._prompts)
                     return MetricPlan(found, failed_provenance(spec, metric))
@@ -332,11 +332,11 @@ class Planner:
         )
         pinned = with_model(parameters, _pinned(model))
         values: dict[str, Any] = {parameter: _pinned(each) for parameter, each in beside.items()}
-        pinned = replace(pinned, **values) if values else pinned  # making it again may read a long prompt
+        pinned = replace(pinned, **values) if values else pinned  # a copy may read a long prompt again
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _find_models(self, message: Message, info: MetricInfo, path: str) -> dict[str, ModelStatus | Failure]:
-        """Look up the models that a metric runs on by their parameters; a judge last, which it may do without."""
+        """Look up a metric's models by parameter; the judge last, since the metric may not need it."""
         known: dict[str, ModelIndex] = {}
         if info.needs_judge or info.needs_grader or info.needs_model:
             known["model"] = self._models_of(info)
@@ -352,7 +352,7 @@ class Planner:
         return self._graders if info.needs_grader else self._encoders
 
     def _needs_judge(self, metric: Metric[Any], message: Message, path: str, models: Models) -> bool:
-        """Return whether somebody named a judge, or one would be asked."""
+        """Return True if the request names a judge, or the metric would ask one."""
         if getattr(message, metric.info.judge_parameter):
             return True
         name = models["model"].name if "model" in models else ""

@@ -1,4 +1,4 @@
-"""References.Prepare: register a reference set (immutable ones by digest), fill the cache, report progress."""
+"""Handle References.Prepare: register a reference set (immutable ones by digest), fill the cache, report progress."""
 
 import asyncio
 import re
@@ -36,17 +36,17 @@ _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 NAME: Final = "synthetic"
-"""Name of the prompts' metric, and in the provenance."""
+"""The metric name of the prompts, also in the provenance."""
 VERSION: Final = 1
-"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
+"""The version of the generation; raise it whenever different sentences may be accepted."""
 
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
-    """Raises InvalidRequestError where an entry cannot be a part of a set: an immutable one must be whole."""
+    """Raise InvalidRequestError if an entry is invalid, since an immutable set must be complete."""
     for index, entry in enumerate(read):
         failure = entry if isinstance(entry, Failure) else check_references(entry.references)
         if failure is not None:
-            raise InvalidRequestError(f"entries[{index}]", f"{failure.message}; an immutable set must be whole")
+            raise InvalidRequestError(f"entries[{index}]", f"{failure.message}; an immutable set must be complete")
 
 
 async def admit(
@@ -55,15 +55,15 @@ async def admit(
     reference_set: str,
     entries: Sequence[ReferenceEntry],
 ) -> str:
-    """Return what entries seal an immutable set with, "" for one that may grow, before any is stored.
+    """Return the digest that seals an immutable set, or "" for a set that may grow, before storing any entry.
 
     Raises:
-        InvalidRequestError: The set is immutable and has other content, or it has and is to become immutable.
+        InvalidRequestError: The set is, or is to become, immutable, but has other content.
         SetUnavailableError: The store does not answer.
     """
     expected = request.expected_digest
     if expected and not request.immutable:
-        raise InvalidRequestError("expected_digest", "goes with immutable; set that too, or leave it out")
+        raise InvalidRequestError("expected_digest", "needs immutable; set that too, or leave this out")
     if expected and _DIGEST.fullmatch(expected) is None:
         raise InvalidRequestError("expected_digest", "must be 32 hex digits")
     expected = expected.lower()
@@ -75,46 +75,48 @@ async def admit(
     if not wanted:
         wanted = await asyncio.to_thread(digest_entries, entries) if request.immutable and entries else sealed
     if not wanted:
-        raise InvalidRequestError("entries", "an immutable set needs at least one")
+        raise InvalidRequestError("entries", "an immutable set needs at least one entry")
     if sealed and sealed != wanted:
-        message = f"{quoted(reference_set)} is immutable with the corpus {sealed}, this is {wanted}; use another name"
+        message = (
+            f"{quoted(reference_set)} is immutable with the digest {sealed}, and these entries have {wanted}; "
+            "use another name"
+        )
         raise InvalidRequestError("reference_set", message)
     known = await _known_entries(context, reference_set)
     digest = await digest_of(tuple(known))
     nothing_else, all_given = await asyncio.to_thread(_compared, known, entries)
-    is_foreign = not (sealed or digest == wanted or nothing_else)
+    if not (sealed or digest == wanted or nothing_else):
+        message = f"{quoted(reference_set)} has other entries, with the digest {digest}, not {wanted}; use another name"
+        raise InvalidRequestError("reference_set", message)
     may_grow = request.immutable and digest != wanted
-    if is_foreign or not (may_grow or all_given):
-        raise InvalidRequestError(
-            "reference_set",
-            f"{quoted(reference_set)} has {len(known)} entries with the digest {digest}, and what stays as it is has "
-            f"the digest {wanted}; use another name",
-        )
+    if not (may_grow or all_given):
+        message = f"{quoted(reference_set)} is immutable (digest {wanted}) and takes no new entries; use another name"
+        raise InvalidRequestError("reference_set", message)
     if not sealed:
         _stored_entries(await sets.seal(reference_set, wanted))
     return wanted
 
 
 async def check_complete(context: RequestContext, reference_set: str, seal: str) -> str:
-    """The digest of an immutable set that is complete.
+    """Return the digest of a complete immutable set.
 
     Raises:
-        InvalidRequestError: It is not what it was sealed as.
+        InvalidRequestError: The content does not match the seal.
         SetUnavailableError: The store does not answer.
     """
     found = await context.scorer.corpus_digest(reference_set)
     if isinstance(found, Failure) and found.status is Status.NOT_PREPARED:
-        raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is not whole: {found.message}")
+        raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is incomplete: {found.message}")
     found = _stored_entries(found)
     if found != seal:
         raise InvalidRequestError(
-            "reference_set", f"{quoted(reference_set)} was to have the corpus {seal} and has {found}"
+            "reference_set", f"{quoted(reference_set)} has the digest {found}, but was sealed with {seal}"
         )
     return found
 
 
 async def _known_entries(context: RequestContext, reference_set: str) -> AbstractSet[_Entry]:
-    """Return the entries of a set; none where it is not there yet."""
+    """Return the entries of a set; empty if it does not exist yet."""
     there = await context.ports.reference_sets.entries(reference_set)
     if isinstance(there, Failure) and there.status is Status.NOT_PREPARED:
         return frozenset()
@@ -122,13 +124,13 @@ async def _known_entries(context: RequestContext, reference_set: str) -> Abstrac
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return whether a set holds no other entries than these, and whether it holds all of them."""
+    """Return two flags: True if the set has no other entries than these, and True if it has all of them."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 
 
 def _stored_entries(found: T | Failure) -> T:
-    """Return what a store answered; raise where it did not."""
+    """Return a store's answer; raise an error for a failure."""
     if not isinstance(found, Failure):
         return found
     if found.status is Status.INVALID_INPUT:
@@ -145,16 +147,16 @@ class Generation:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """Digests of judge and prompt; answers by another judge or prompt belong to another set."""
+        """The digests of judge and prompt; answers by another judge or prompt belong to another set."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
 async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
-    """Reads how a request wants synthetic answers written; None where it wants none.
+    """Read a request's options for generating synthetic answers; None without them.
 
     Raises:
-        InvalidRequestError: The judge's name or the prompt cannot be understood.
-        NothingLoadedError: The judge is not there.
+        InvalidRequestError: The judge's name or the prompt is invalid.
+        NothingLoadedError: The judge is not available.
     """
     if not request.HasField("generate"):
         return None
@@ -194,13 +196,13 @@ async def prepare(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-    """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
+    """Yield progress, with `complete` in the last message; without `deadline_s`, it may take any time.
 
     Raises:
-        InvalidRequestError: Names the field at fault.
-        SetUnavailableError: The store does not say what an immutable set holds.
-        NothingLoadedError: No metric of the request can be computed here, or the judge is not here that is to write.
-        DeadlineExceededError: What was done is kept: the same call again goes on from there.
+        InvalidRequestError: The request is invalid; the message names the field.
+        SetUnavailableError: The store does not return the content of an immutable set.
+        NothingLoadedError: No metric of the request can be computed here, or the judge is not available.
+        DeadlineExceededError: The deadline passed; prepared entries are kept, and the same call continues from there.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     context.check_count(len(request.entries), "entries")
@@ -208,7 +210,7 @@ async def prepare(
     generation = await plan_generation(context, request)
     named = read_reference_set(request.reference_set)
     if split_pin(named)[1]:
-        raise InvalidRequestError("reference_set", "a name must not end in '@' and 8 or more hex digits, which pin one")
+        raise InvalidRequestError("reference_set", "must not end in '@' and 8 or more hex digits, which pin a digest")
     reading = read_in_turns(request.entries, partial(read_entry, limits=context.limits))
     read = [entry async for _, entry in reading]
     if request.immutable:
@@ -217,7 +219,7 @@ async def prepare(
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     written_by = generation.digests if generation else ()
     progress = references_pb2.PrepareProgress(
-        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),  # takes long for thousands
+        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),  # slow for thousands of entries
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -237,7 +239,7 @@ async def prepare(
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
-            # Held for the work alone: a caller that reads no progress must not keep permits from others.
+            # Hold the turn only during the work: a caller that does not read progress must not block permits.
             count = min(step, left)
             work = Work(caller, kind, size_bytes * count // len(read), count, judged=generation is not None)
             async with context.admission.bulk(work, source=id(request)):
@@ -247,7 +249,7 @@ async def prepare(
                 chunk.synthetic.fallback - progress.synthetic_answers_fallback,
             )
             if ends_s is not None and time.monotonic() >= ends_s:
-                raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
+                raise DeadlineExceededError("the set is not completely prepared yet; call again to continue")
             progress.MergeFrom(
                 references_pb2.PrepareProgress(
                     entries_done=refused + chunk.entries_done,

@@ -1,4 +1,4 @@
-"""Scoring.Score and Judging.Compare: grade all items or pairs of a request and answer in their order."""
+"""Handle Scoring.Score and Judging.Compare: grade all items or pairs of a request and reply in their order."""
 
 import asyncio
 import logging
@@ -25,20 +25,20 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""Bytes around a message within another: its tag, and its length where that is small."""
+"""Bytes around a nested message: its tag and a short length."""
 _LARGE_FRAME_BYTES: Final = 5
-"""Bytes around a message with the longest length that a reply can have."""
+"""Bytes around a nested message with the longest possible length."""
 _SMALL: Final = 128
-"""Bytes from which a length takes more than one."""
+"""The least length that takes more than one byte."""
 _LEAST_ITEM_BYTES: Final = 4
-"""The frame of an item, and `complete`."""
+"""The bytes around an item, and its field `complete`."""
 
 ITEMS_PER_SLICE: Final = 64
-"""Items handed to the scorer together: enough to share texts, few enough that others soon get their turn."""
+"""Items in a slice for the scorer: enough to share texts, few enough to give other requests their turn soon."""
 
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
-_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before this was scored; allow more time or send fewer")
 _LEAST_MARGIN_S: Final = 0.05
 _MARGIN_SHARE: Final = 0.05
 _MARGIN_PER_PAIR_S: Final = 0.0005
@@ -50,10 +50,10 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ReplySize:
-    """Counts the bytes of one reply, of which some stand beside the items.
+    """A counter for the bytes of one reply.
 
     Attributes:
-        overflowed: Whether more was to be put in than there is room for.
+        overflowed: True after something did not fit.
     """
 
     def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
@@ -67,9 +67,9 @@ class ReplySize:
         self.overflowed = False
 
     def check_room_for(self, requests: Sequence["MetricRequest | Failure"]) -> None:
-        """Raises InvalidRequestError where the reply cannot fit, however short the results of metrics that run are.
+        """Raise InvalidRequestError if even the shortest possible results are too large for the reply.
 
-        A metric that failed has the same result for each item, so that its size is known.
+        The size of a failed metric's results is known, since it has the same failure for each item.
         """
         self._metrics = len(requests)
         per_item = _LEAST_ITEM_BYTES + sum(self._least_bytes(index, request) for index, request in enumerate(requests))
@@ -77,18 +77,18 @@ class ReplySize:
             raise self._too_large(per_item)
 
     def add_item(self, row: Message) -> None:
-        """Counts an item that has no results yet."""
+        """Count an item that has no results yet."""
         self._add(_LARGE_FRAME_BYTES + row.ByteSize())
 
     def add_result(self, result: Message) -> bool:
-        """Counts a result; whether there was room for it."""
+        """Count a result; return True if it fits."""
         size_bytes = result.ByteSize()
         self._results += 1
         self._add(size_bytes + (_FRAME_BYTES if size_bytes < _SMALL else _LARGE_FRAME_BYTES))
         return not self.overflowed
 
     def check(self) -> None:
-        """Raises InvalidRequestError where the reply has become too large."""
+        """Raise InvalidRequestError if the reply has become too large."""
         if self.overflowed:
             done = max(1.0, self._results / max(1, self._metrics))
             raise self._too_large((self._bytes - self._fixed_bytes) / done)
@@ -101,8 +101,8 @@ class ReplySize:
         fit = max(0, int((self._max_bytes - self._fixed_bytes) / bytes_per_item))
         return InvalidRequestError(
             self.form.rows,
-            f"the reply to {self._items} of them would be larger than the {self._max_bytes} bytes that are allowed; "
-            f"send fewer: about {fit} at a time fit" + ("" if fit else ", for so many metrics in one request"),
+            f"the reply for {self._items} of them would exceed the limit of {self._max_bytes} bytes; "
+            + (f"send about {fit} at a time" if fit else "request fewer metrics at a time"),
         )
 
     def _least_bytes(self, index: int, request: "MetricRequest | Failure") -> int:
@@ -114,13 +114,13 @@ class ReplySize:
 
 
 class ItemReplies:
-    """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
+    """The items of a reply, with a slot for each item and metric that is filled when its result arrives.
 
-    A result for which there is no room is left out, and so are all that come later.
+    The first result that does not fit is left out, and so are all later ones.
 
     Attributes:
-        items: Those that are to be scored.
-        on_overflow: Called once, with the first result that finds no room.
+        items: The valid items, which are to be scored.
+        on_overflow: Called once, at the first result that does not fit.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ItemReplies:
         self._closed = False
 
     def add(self, message: Row, item: Item | Failure) -> None:
-        """Makes room for the next item or pair of the request; one that was refused gets its results at once."""
+        """Add the next item or pair of the request; an invalid one gets its results at once."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
         self._count += 1
@@ -163,7 +163,7 @@ class ItemReplies:
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
-        """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
+        """Fill in a result of `items[item_index]`; ignore it after `close`."""
         if self._closed:
             return
         self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
@@ -171,7 +171,7 @@ class ItemReplies:
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
     def close(self, failure: Failure) -> None:
-        """Puts `failure` wherever there is no result yet."""
+        """Fill all empty slots with `failure`."""
         self._closed = True
         late = ScoredResult(MetricResult.failed(failure))
         for item_index, results in zip(self._indices, self._scored, strict=True):
@@ -191,7 +191,7 @@ class ItemReplies:
 
 
 class ItemScoring:
-    """The items of one request, and where their results go."""
+    """The scoring of one request's items."""
 
     def __init__(
         self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], named: NamedSet
@@ -203,7 +203,7 @@ class ItemScoring:
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
     def recall(self) -> bool:
-        """Answers a small request from what is remembered; whether that is all of it."""
+        """Answer a small request from remembered results; return True if that completes it."""
         items, metrics = len(self._replies.items), len(self._requests)
         if not 0 < items * metrics <= RECALLED_AT_ONCE:
             return False
@@ -211,11 +211,11 @@ class ItemScoring:
         return len(self._remembered) == items * metrics
 
     async def at_once(self, deadline_s: float) -> None:
-        """Scores all items together; what is not computed at `deadline_s`, `time.monotonic()` seconds, is TIMEOUT."""
+        """Score all items together; results missing at `deadline_s` (`time.monotonic()` seconds) become TIMEOUT."""
         await self._score(0, len(self._replies.items), deadline_s)
 
     async def in_slices(self, admission: Admission, work: Work, deadline_s: float) -> None:
-        """Scores them slice by slice, each when its turn has come."""
+        """Score the items in slices, each when it gets its turn."""
         count = len(self._replies.items)
         async with asyncio.TaskGroup() as slices:
             for start in range(0, count, ITEMS_PER_SLICE):
@@ -242,7 +242,7 @@ class ItemScoring:
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):
-    """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
+    """A handler of unary requests of one form, which also keeps scoring tasks past their deadline until they end."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
         self._context = context
@@ -251,11 +251,11 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
     @property
     def idle(self) -> bool:
-        """Return whether no cancelled work is still to end."""
+        """True if no cancelled work is still running."""
         return not self._cancelled
 
     async def close(self) -> None:
-        """Waits for cancelled work to end."""
+        """Wait until cancelled work has ended."""
         if self._cancelled:
             await asyncio.wait(self._cancelled)
 
@@ -267,14 +267,14 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size_bytes: int | None = None,
         caller: Caller = LOCAL,
     ) -> ReplyT:
-        """Grade the items or pairs of a request; the reply has their order.
+        """Grade the items or pairs of a request; the reply has the same order.
 
-        Without `deadline_s` the default holds; `size_bytes`, where it is known, saves measuring the request.
+        Without `deadline_s`, the default applies. Pass `size_bytes`, if known, to save measuring the request.
 
         Raises:
-            InvalidRequestError: Names the field at fault.
-            NothingLoadedError: No metric of the request can be computed here.
-            OverloadedError: Too much is in flight for it to be done in time.
+            InvalidRequestError: The request is invalid; the message names the field.
+            NothingLoadedError: None of the metrics can be computed here.
+            OverloadedError: Too much is in flight to finish in time.
             DeadlineExceededError: The deadline passed before scoring began.
         """
         context, form = self._context, self._form
@@ -312,7 +312,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size: ReplySize,
         size_bytes: int,
     ) -> ItemReplies:
-        """Reads the items and makes room for their results."""
+        """Read the items and add slots for their results."""
         context = self._context
         check_bytes = size_bytes > context.limits.max_item_bytes
         replies = ItemReplies(
@@ -330,18 +330,18 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     async def _until(
         self, ends_s: float, replies: ItemReplies, metrics: int, work: Callable[[float], Coroutine[Any, Any, None]]
     ) -> None:
-        """Has the items scored; what is not there shortly before `ends_s` is told as late, and cancelled."""
+        """Score the items; shortly before `ends_s`, cancel the rest and report it as late."""
         left_s = ends_s - time.monotonic()
         if left_s <= 0:
             raise DeadlineExceededError("the deadline passed before scoring began")
         margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
-        # Earlier than ours by another margin: what has been computed by then is still scored.
+        # Give scoring an earlier deadline, by another margin, so that it can still score what was computed by then.
         scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
-        replies.on_overflow = scoring.cancel  # its results would go nowhere
+        replies.on_overflow = scoring.cancel  # further results would be dropped
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
-            replies.on_overflow = None  # the task has the replies: both were a cycle
+            replies.on_overflow = None  # breaks the reference cycle between the task and the replies
             if not scoring.done():
                 self._cancel(scoring)
         if scoring in self._cancelled:
@@ -352,7 +352,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
-        """Cancel work that nobody waits for any more; the caller does not wait for the cancellation to finish."""
+        """Cancel work that is no longer needed; the caller does not wait for the cancellation to finish."""
         scoring.cancel()
         self._cancelled.add(scoring)
         scoring.add_done_callback(self._on_done)
@@ -366,7 +366,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
 
 def _clear_frames(cancelled: asyncio.Task[None]) -> None:
-    """Frees what a cancelled task worked on: its error leads to its frames, and that of a task group to the error."""
+    """Free the objects of a cancelled task, which its error would keep alive through the frames of its traceback."""
     try:
         cancelled.exception()
     except asyncio.CancelledError as error:
@@ -374,17 +374,17 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Return whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
+    """Return True if a request may go before bulk work; raise InvalidRequestError for an unknown priority."""
     if request.priority not in _PRIORITIES:
-        raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
+        raise InvalidRequestError("priority", f"{request.priority} is not a value of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Return the time to keep back at the end of a call, so that its reply arrives before the deadline.
+    """Return the seconds to reserve at the end of a call, so that its reply arrives before the deadline.
 
-    It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
-    fifth of the time, which may be negative.
+    They cover filling in every (item, metric) pair on a busy event loop; at most 1 s and a fifth of `left_s`, which may
+    be negative.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

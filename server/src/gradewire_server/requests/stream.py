@@ -1,4 +1,4 @@
-"""ScoreStream and CompareStream: read while the window has room, score, and send results as they are done."""
+"""Handle ScoreStream and CompareStream: read while the window has room, score, and send results as they arrive."""
 
 import asyncio
 import time
@@ -27,14 +27,14 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
+"""Bytes of an item for each place in the window: a longer text has more windows to embed."""
 _MOST_PLACES: Final = 10
-"""Places of one item: no metric looks at more windows, however long a text is."""
+"""The most places of one item: no metric reads more windows of a text."""
 
 
 @dataclass(slots=True)
 class OpenItem:
-    """An item, with how many of its results are not out yet, and how many places of the window it takes."""
+    """An item with its number of missing results and its number of places in the window."""
 
     index: int
     id: str
@@ -43,7 +43,7 @@ class OpenItem:
 
 
 class Outbox:
-    """Replies that wait for their reader; `get` hands them out in order."""
+    """A queue of replies; `get` returns them in order."""
 
     def __init__(self, form: CallForm) -> None:
         self._form = form
@@ -53,26 +53,26 @@ class Outbox:
         self._finished = False
 
     def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-        """Adds a result; cost and time only with `diagnostics`."""
+        """Add a result; with cost and time only if `diagnostics`."""
         if not self._replies or self._replies[-1].full:
             self._replies.append(_Reply(self._form))
         self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
         self._ready.set()
 
     def finish(self, reading: asyncio.Task[None]) -> None:
-        """Marks the end of the results: all is read and scored, or `reading` failed."""
+        """End the queue: everything was read and scored, or `reading` failed."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self.fail(error)
         self._finished = True
         self._ready.set()
 
     def fail(self, error: BaseException) -> None:
-        """Has the next `get` raise `error`, unless an earlier one waits."""
+        """Make the next `get` raise `error`, unless an earlier error is pending."""
         self._error = self._error or error
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """The next message and how many places of the window it frees; None at the end; raises what `fail` took."""
+        """Return the next message and the window places that it frees; None at the end. Raise a pending error."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -85,7 +85,7 @@ class Outbox:
 
 
 class _Reply:
-    """A reply being filled."""
+    """A reply that is being filled."""
 
     def __init__(self, form: CallForm) -> None:
         self._form = form
@@ -114,7 +114,7 @@ class _Reply:
 
 
 _Slice: TypeAlias = Sequence[tuple[Row, int]]
-"""Items or pairs that are scored together, each with how many places of the window it takes."""
+"""Items or pairs that are scored together, each with its number of places in the window."""
 
 
 def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
@@ -132,14 +132,14 @@ def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
 
 
 def _text_bytes(message: Row) -> int:
-    """Size of an item without its pictures, which no encoder reads."""
+    """Return the size of an item without its pictures, which no encoder reads."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
 
 class ScoreStream:
-    """One stream; `run` is to be called once.
+    """One stream; call `run` once.
 
-    The window bounds its memory: an item leaves it when the reader has taken the item's last result.
+    The window limits its memory: an item leaves the window when the caller has read its last result.
     """
 
     def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
@@ -159,12 +159,12 @@ class ScoreStream:
         self._slices: set[asyncio.Task[None]] = set()
 
     async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """Yields replies; raises the first error of reading or scoring, after which nothing more is sent."""
+        """Yield replies; raise the first error of reading or scoring, after which nothing more is sent."""
         config = await anext(requests, None)
         if config is None:
             return
         head = await self._configure(config)
-        del config  # as in `_read`
+        del config  # an idle stream keeps no messages
         yield head
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)
@@ -187,7 +187,7 @@ class ScoreStream:
 
     async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
-            raise InvalidRequestError("config", "the first message of a stream must set it")
+            raise InvalidRequestError("config", "must be set in the first message of a stream")
         plans = self._plans = await self._context.plan_call(first.config, "config.")
         written = getattr(first.config, "reference_set", "")
         named = self._set = await self._context.find_set(written, plans, "config.reference_set")
@@ -198,10 +198,10 @@ class ScoreStream:
         return self._form.streamed(provenance)
 
     async def _read(self, requests: AsyncIterator[Any]) -> None:
-        """Reads until the caller has sent all, then waits for the slices; ends early with a slice's error."""
+        """Read until the caller has sent everything, then wait for the slices."""
         async for message in requests:
             await self._take(message)
-            del message  # a stream that idles keeps none of what it has sent
+            del message  # an idle stream keeps no messages
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
 
@@ -210,7 +210,7 @@ class ScoreStream:
         path = f"requests[{self._message_index}]"
         rows = self._form.rows
         if message.WhichOneof("kind") != rows:
-            raise InvalidRequestError(path, f"{rows} must be set in every message but the first")
+            raise InvalidRequestError(path, f"{rows} must be set in every message except the first")
         items = self._form.rows_of(getattr(message, rows))
         self._context.planner.check_models(self._plans)
         self._context.check_count(len(items), f"{path}.{rows}")
@@ -271,7 +271,7 @@ class ScoreStream:
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
-        """That many seconds from now, or the stream's own deadline where that is sooner."""
+        """Return the time in `seconds` from now, or the stream's own deadline if that is earlier."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
 
@@ -284,8 +284,8 @@ def stream(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[Any]:
-    """Scores a stream; results come as they are done. Errors as `ScoreHandler.run`, raised while iterating.
+    """Score a stream; yield results as they arrive. Iterating raises the errors of `ScoreHandler.run`.
 
-    Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
+    Without `deadline_s`, the stream may run without limit, and the items of each message have the default deadline.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

@@ -1,4 +1,4 @@
-"""Permits for what may be in flight, callers' shares of it, and turns: who goes first where several wait."""
+"""Permits for requests in flight, callers' shares of them, and the order of turns of waiting work."""
 
 import asyncio
 import time
@@ -14,16 +14,15 @@ from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
 _NO_PERMIT_RETRY_S: Final = 0.5
-"""Hint where permits are used up: others give theirs back within about this time."""
+"""The retry hint when permits are used up: other requests release theirs within about this time."""
 _PARTS_OF_LIMIT: Final = 4
-"""Parts of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
+"""The limit of slowed messages is divided into this many parts; a tenant holds at most one part, or one message."""
 
 
 class Permits:
-    """Counts one kind of thing in flight; used on one event loop only.
+    """Permits of one kind, on one event loop; `taken` is their current number.
 
-    What is larger than the whole limit is let in when nothing else is in flight: otherwise it could never be served.
-    `taken` are the permits in flight now.
+    A request for more than the whole limit is granted when nothing else is in flight, as it could never be otherwise.
     """
 
     def __init__(self, limit: int, unit: str) -> None:
@@ -33,18 +32,18 @@ class Permits:
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def take(self, count: int) -> None:
-        """Takes `count` permits at once, which `release` gives back; errors as `hold`."""
+        """Take `count` permits without waiting, until `release`; errors as in `hold`."""
         taken = self.taken
         if taken and taken + count > self.limit:
             raise OverloadedError(
-                f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
+                f"{taken} {self._unit} are in flight; {count} more would exceed the limit of {self.limit}. Retry later",
                 retry_after_s=_NO_PERMIT_RETRY_S,
             )
         self.taken = taken + count
 
     @contextmanager
     def hold(self, count: int) -> Iterator[None]:
-        """Takes `count` permits for the block, at once; raises OverloadedError where there are not enough."""
+        """Take `count` permits for the block without waiting; raise OverloadedError if there are too few."""
         self.take(count)
         try:
             yield
@@ -53,7 +52,7 @@ class Permits:
 
     @asynccontextmanager
     async def wait_for(self, count: int) -> AsyncIterator[None]:
-        """Waits for `count` permits, and holds them for the block."""
+        """Wait for `count` permits, and hold them for the block."""
         await self.acquire(count)
         try:
             yield
@@ -61,7 +60,7 @@ class Permits:
             self.release(count)
 
     async def acquire(self, count: int) -> None:
-        """Waits for permits, first come first served; for streams, which are slowed down and not turned away."""
+        """Wait for permits, first come, first served. Streams do so: they are slowed down instead of refused."""
         if not self._waiting and self._fits(count):
             self.taken += count
             return
@@ -70,13 +69,13 @@ class Permits:
         try:
             await granted
         except asyncio.CancelledError:
-            if not granted.cancelled():  # cancelled after the permits were handed over
+            if not granted.cancelled():  # the permits were granted before the cancellation
                 self.release(count)
             self._grant()
             raise
 
     def release(self, count: int) -> None:
-        """Gives permits back, and hands them to those that wait."""
+        """Release permits, and grant them to waiting requests."""
         self.taken -= count
         if self._waiting:
             self._grant()
@@ -98,7 +97,7 @@ class Permits:
 
 
 class SlowedMessages:
-    """Messages that were received and wait for a quota. Lives on one event loop."""
+    """Received messages that wait for a quota, on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
@@ -107,12 +106,12 @@ class SlowedMessages:
 
     @property
     def taken(self) -> int:
-        """Bytes that wait now."""
+        """The bytes of waiting messages."""
         return self._all.taken
 
     @contextmanager
     def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Hold a tenant's message for the block; raise OverloadedError where there is no room for it."""
+        """Hold a tenant's message for the block; raise OverloadedError if there is no room for it."""
         own = self._by_tenant.get(tenant)
         if own is None:
             own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")
@@ -125,18 +124,18 @@ class SlowedMessages:
 
 
 _MIN_PARTS: Final = 2
-"""Parts that are let in however large they are: while one's texts are computed, another one is read."""
+"""Bulk parts that are admitted whatever their size: one is read while another's texts are computed."""
 
 _ACTIVE_S: Final = 1.0
-"""A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
+"""Seconds after its last admission or refusal for which a caller's share stays reserved."""
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
-"""Part of its share of all requests in work; a caller with fewer asks for less than it may."""
+"""Fraction of its share of requests below which a caller has few in progress."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who waits for so many tokens, and is `counted` among those who wait."""
+    """Bulk work that waits for its turn; `counted` is True while its tokens are in the sum of waiting tokens."""
 
     tokens: float
     granted: Future[None]
@@ -145,12 +144,12 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """Waiters of a source, or the lines of a caller, or those of all callers.
+    """A node of a tree of waiting lines: the root has lines of callers, these have lines of sources with waiters.
 
     Attributes:
-        weight: Of its turns beside other lines.
-        finish: What it has had for its weight; the next turn is of the line that has had least.
-        clock: The least that one of its own lines has had; a new one begins there.
+        weight: Its weight among its sibling lines.
+        finish: The tokens it has had, divided by its weight; the line with the least has the next turn.
+        clock: The least `finish` among its own lines, from which a new line starts.
     """
 
     weight: float = 1.0
@@ -160,7 +159,7 @@ class _Line:
     waiters: deque[Waiter] = field(default_factory=deque)
 
     def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
-        """Return one of its lines, which is made where there is none."""
+        """Return the line of a key, created if it does not exist."""
         found = self.lines.get(key)
         if found is None:
             found = self.lines[key] = _Line(weight, self.clock)
@@ -172,7 +171,7 @@ class _Line:
 
 
 class FairWaiting:
-    """Waiters of all callers; the next one is of the caller that has had least for its weight."""
+    """The waiters of all callers; the next one belongs to the caller that has had the least for its weight."""
 
     def __init__(self) -> None:
         self._all = _Line()
@@ -183,16 +182,16 @@ class FairWaiting:
 
     @property
     def callers(self) -> int:
-        """Callers that wait."""
+        """The number of callers with waiting work."""
         return len(self._all.lines)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
-        """Appends a waiter to those of its source (a stream, a call)."""
+        """Append a waiter to the line of its source (a stream or a call)."""
         self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
     def peek(self) -> Waiter | None:
-        """Return the next waiter; those who have gone away are dropped."""
+        """Return the next waiter, after dropping cancelled ones."""
         while self._all.lines:
             caller, source = self._next()
             waiter = self._all.lines[caller].lines[source].waiters[0]
@@ -202,7 +201,7 @@ class FairWaiting:
         return None
 
     def pop(self) -> None:
-        """Takes the next one out, and counts its tokens against its source and its caller."""
+        """Remove the next waiter, and count its tokens for its source and its caller."""
         caller, source = self._next()
         queue = self._all.lines[caller]
         line = queue.lines[source]
@@ -218,7 +217,7 @@ class FairWaiting:
         return caller, self._all.lines[caller].next()
 
     def drop_gone(self) -> None:
-        """Drop all who have gone away: where one has, a thousand may have, and one by one would take too long."""
+        """Drop all cancelled waiters at once: there may be thousands, and dropping them singly would take too long."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
                 for waiter in line.waiters:
@@ -234,14 +233,11 @@ class FairWaiting:
         if not queue.lines:
             del self._all.lines[caller]
         if not self._all.lines:
-            self.tokens = 0.0  # sums of fractions never quite come back to it
+            self.tokens = 0.0  # rounding errors would remain
 
 
 class BulkTurns:
-    """The line of bulk work that waits for its turns. Lives on one event loop.
-
-    While the event loop is behind, one part is in work at a time.
-    """
+    """The turns of bulk work, on one event loop; while the loop is late, one part is in progress at a time."""
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
@@ -249,7 +245,7 @@ class BulkTurns:
         self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Waits until a part of so many tokens has its turn, and counts it; work that leaves calls `grant` then."""
+        """Wait for the turn of a part with these tokens, and count it. Call `grant` whenever work has ended."""
         if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
@@ -262,13 +258,13 @@ class BulkTurns:
             if granted.cancelled():
                 if waiter.counted:
                     self.waiting.drop_gone()
-            else:  # cancelled after the turn was given
+            else:  # the turn was granted before the cancellation
                 self._encoders.leave(Lane.BULK, tokens)
                 self.grant()
             raise
 
     def grant(self) -> None:
-        """Gives turns to those for whom there is room now."""
+        """Grant turns as long as there is room."""
         while (waiter := self.waiting.peek()) is not None and self._has_room(waiter.tokens):
             self.waiting.pop()
             self._encoders.enter(Lane.BULK, waiter.tokens)
@@ -290,7 +286,7 @@ class _Share:
 
 
 class CallerShares:
-    """Small work in the server, caller by caller. Lives on one event loop."""
+    """The small requests in progress by caller, on one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -299,27 +295,27 @@ class CallerShares:
         self._forgot_s = clock()
 
     def enter(self, caller: Caller, tokens: float) -> None:
-        """Work of a caller was let in."""
+        """Record a caller's admitted work."""
         share = self._of(caller)
         share.requests += 1
         share.tokens += tokens
 
     def grow(self, caller: Caller, tokens: float) -> None:
-        """Work that was let in costs so much more than was thought."""
+        """Record that admitted work costs more tokens than predicted."""
         self._of(caller).tokens += tokens
 
     def leave(self, caller: Caller, tokens: float) -> None:
-        """Work is done that had cost so much in all."""
+        """Record the end of work, with its whole cost in tokens."""
         share = self._of(caller)
         share.requests -= 1
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Return whether a caller would still have no more than its share of what is allowed to all together.
+        """Return True if a caller with these additional tokens stays within its share of `allowed_tokens`.
 
-        A caller alone has all of it. Beside others it has what its weight gives it, whatever the others ask for. One
-        that has nothing in work is let in up to twice of what is allowed: where callers are many, their shares are
-        smaller than a request.
+        A single caller has all of them; several have shares by weight, however much the others request. A caller with
+        nothing in progress is admitted up to twice `allowed_tokens`, because among many callers a share may be smaller
+        than one request.
         """
         share = self._of(caller)
         if not share.requests and in_work_tokens <= 2 * allowed_tokens:
@@ -327,17 +323,14 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return whether a caller has less than half of its share of all requests in work.
-
-        False for one that is alone.
-        """
+        """Return True if a caller, among others, has less than half of its share of the requests in progress."""
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Return the seconds after which a refused caller has its turn, behind earlier promises to it.
+        """Return the seconds after which a refused caller may retry, later than all earlier promises to it.
 
-        So those who are refused do not all come back at once. `work_s` is what its request would take the whole server.
+        This way, refused requests do not all come back at once. `work_s` is the time of its request on an idle server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight
@@ -360,6 +353,6 @@ class CallerShares:
         return share
 
     def _forget(self, seen_before_s: float) -> None:
-        """Drops callers that have gone."""
+        """Drop callers without recent requests."""
         self._shares = {key: each for key, each in self._shares.items() if each.requests or each.seen_s > seen_before_s}
         self._weights = sum(each.weight for each in self._shares.values())

@@ -1,4 +1,4 @@
-"""The dispatch of every call from socket to handler: token, permit, parsing, deadline, errors, trace, log."""
+"""Dispatch every call to its handler, with token, permits, parsing, deadline, errors, trace and log."""
 
 import asyncio
 import itertools
@@ -63,16 +63,16 @@ _log = logging.getLogger(__name__)
 
 _KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
 _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
-"""Codes that are errors of a server, as OpenTelemetry has it; the others are the caller's."""
+"""The codes that OpenTelemetry counts as server errors; the others are the caller's."""
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
-"""Peers on a socket that only the server's own gateway can reach."""
+"""The address prefix of peers on the socket that only the server's own gateway can use."""
 _CHECKS: Final = 10
 
 
 def trace_headers(context: GrpcContext) -> TraceHeaders:
-    """Reads them; what is no text counts as not there."""
+    """Read the trace headers of a call; binary values count as missing."""
     found = {
         key: value for key, value in context.invocation_metadata() or () if key in _KEYS and isinstance(value, str)
     }
@@ -83,7 +83,7 @@ def trace_headers(context: GrpcContext) -> TraceHeaders:
 
 
 def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
-    """Says of a call's span how the call ended, and ends it."""
+    """Set the outcome of a call on its span, and end the span."""
     span.set(RPC_STATUS, record.code)
     span.set(REQUEST_ID, record.request_id)
     if record.tenant:
@@ -101,10 +101,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Calls:
-    """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
+    """A factory of gRPC method handlers for the services' functions, which tracks the calls in flight.
 
-    Without authentication every call is let in, without a tracer none is traced. `process` is INDEX/COUNT of this
-    process, which callers are told; empty: it is the only one.
+    Without authentication, every call is allowed; without a tracer, none is traced. `process` is this process's
+    INDEX/COUNT, which is sent to callers; "" for a single process.
     """
 
     def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name
@@ -134,14 +134,14 @@ class Calls:
         self._idle.set()
 
     async def idle(self) -> None:
-        """Waits until no call is in flight."""
-        while self._in_flight:  # another one may have begun between the end of the last and this step
+        """Wait until no call is in flight."""
+        while self._in_flight:  # another call may have started since the last one ended
             await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Waits until no call is in flight and none has come for `for_s` seconds.
+        """Wait until no call is in flight and none has come for `for_s` seconds.
 
-        Many looks and not one: where the process gets no time for so long, calls wait to be taken in.
+        Check many times: if the process gets no CPU time during that period, calls may be waiting unseen.
         """
         calm = 0
         while calm < _CHECKS:
@@ -173,7 +173,7 @@ class Calls:
 
             return await self._around(method.name, telemetry, context, body)
 
-        # To gRPC it is a stream of one message, which alone lets us ask for the token before the message is received.
+        # Register it as a stream with one message: only so can we check the token before receiving the message.
         return grpc.stream_unary_rpc_method_handler(handle)
 
     def server_stream(
@@ -189,7 +189,7 @@ class Calls:
 
             await self._around(method.name, telemetry, context, body)
 
-        return grpc.stream_stream_rpc_method_handler(handle)  # as for `unary`
+        return grpc.stream_stream_rpc_method_handler(handle)  # for the same reason as in `unary`
 
     def bidirectional(
         self,
@@ -221,19 +221,19 @@ class Calls:
         """Return the handlers of the caller's namespace, and the messages of the call.
 
         Raises:
-            DeadlineExceededError: The call waited inside gRPC for longer than its caller does.
-            PermissionDeniedError: The caller's token is not good for the method.
+            DeadlineExceededError: The call waited inside gRPC past its deadline.
+            PermissionDeniedError: The caller's token does not allow the method.
             NotServingError: The server is loading or shutting down.
         """
         if call.deadline_s == 0:
-            raise DeadlineExceededError("the deadline passed before the call was taken up")
+            raise DeadlineExceededError("the deadline passed before the call was started")
         method.check_scope(call.caller)
         handlers = self._lifecycle.handlers().within(call.caller.namespace)
         return handlers, Messages(method, call, self.receiver, handlers.context, context)
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
-        """Trailing metadata that say which process this is, and whether callers are to go to another one."""
+        """Return trailing metadata with this process's index, and with a mark if callers should use another process."""
         return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
@@ -254,7 +254,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._caller(authorization, call.record.peer)
-            set_current_caller(call.caller.key)  # each call is a task of its own
+            set_current_caller(call.caller.key)  # each call has its own task
             call.record.tenant = call.caller.tenant
             result = await body(call)
             if self._process:
@@ -264,14 +264,14 @@ class Calls:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
                 code = "DEADLINE_EXCEEDED"
             raise
-        except Exception as error:  # the error table answers them all
-            if context.cancelled():  # whatever failed: nobody waits for it, and gRPC raises where it cannot be sent
+        except Exception as error:  # the error table covers all errors
+            if context.cancelled():  # nobody waits for a status, and gRPC would raise an error when it is sent
                 raise asyncio.CancelledError from error
             if isinstance(error, QuotaExceededError):
                 self._telemetry.tenants.refused(call.caller)
             status = _failed(error, call)
             code = status.code.name
-            # Else its traceback keeps the message, which may be large, until the collector looks at old objects.
+            # Otherwise its traceback would keep a large message alive until the collector checks old objects.
             traceback.clear_frames(error.__traceback__)
             await end_with(status, context, self._of_process)
         else:
@@ -291,7 +291,7 @@ class Calls:
                 self._idle.set()
 
     def _caller(self, authorization: str, peer: str) -> Caller:
-        """Return the caller; raise UnauthenticatedError where a token is needed and was not given."""
+        """Return the caller; raise UnauthenticatedError without a required token."""
         if self._authentication is None:
             return anonymous_caller(peer)
         caller = self._authentication.caller(authorization, peer)
@@ -311,7 +311,7 @@ class Calls:
             elif private and key == PEER_KEY and isinstance(value, str):
                 peer = f"http:{value}"
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
-        request_id.set(call_id)  # each call is a task of its own
+        request_id.set(call_id)  # each call has its own task
         return call_id, authorization, peer
 
 
@@ -319,5 +319,5 @@ def _failed(error: Exception, call: RpcCall) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
     if not isinstance(error, RequestError):
-        _log.error("call %s failed by a defect", call.record.request_id, exc_info=error)
+        _log.error("Call %s failed because of a defect", call.record.request_id, exc_info=error)
     return to_wire(error, call.record.request_id)

@@ -1,11 +1,11 @@
-"""The one table that says how each error of a call looks on the wire; what only a transport can say is defined here.
+"""The table that maps the errors of calls to gRPC codes, and the errors that only a transport has.
 
-RequestError                the rest of its kinds: requests/errors.py
+RequestError                other subclasses: requests/errors.py
  ├─ UnauthenticatedError    no token, or a wrong one
- ├─ PermissionDeniedError   a token that is not good for this; names the scope that is needed
- └─ NotServingError         loading or shutting down; another replica may serve
+ ├─ PermissionDeniedError   a token without the required scope, which the message names
+ └─ NotServingError         loading or shutting down; another replica may be ready
 
-Any other error is a defect: the caller gets the request id, the log the details.
+Any other error is a defect: the caller gets the request id, and the log gets the details.
 """
 
 import asyncio
@@ -30,27 +30,27 @@ from gradewire_server.requests.errors import (
 )
 
 _STATUS_FLUSH_S: Final = 1.0
-"""Seconds to wait for the final status to be flushed; it stands behind replies that the caller may never read."""
+"""Seconds to wait until the final status is flushed: it follows replies that the caller may never read."""
 
 AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
 Trailing: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class UnauthenticatedError(RequestError):
-    """The call carries no token of this server's."""
+    """A call without a valid token."""
 
     def __init__(
-        self, message: str = "metadata authorization: 'Bearer TOKEN' with a token of this server is needed"
+        self, message: str = "metadata authorization: send 'Bearer TOKEN' with a token of this server"
     ) -> None:
         super().__init__(message)
 
 
 class PermissionDeniedError(RequestError):
-    """The call's token is known and not good for what the call asks."""
+    """A call whose token lacks the required scope."""
 
 
 class NotServingError(RequestError):
-    """The server is loading or shutting down."""
+    """A call to a server that is loading or shutting down."""
 
 
 ERROR_TABLE: Final[Mapping[type[RequestError], grpc.StatusCode]] = MappingProxyType(
@@ -71,7 +71,7 @@ ERROR_TABLE: Final[Mapping[type[RequestError], grpc.StatusCode]] = MappingProxyT
 
 @dataclass(frozen=True, slots=True)
 class WireStatus:
-    """The status that a failed call ends with."""
+    """The status of a failed call."""
 
     code: grpc.StatusCode
     details: str
@@ -79,7 +79,7 @@ class WireStatus:
 
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
-    """Looks an error up in the table; one that is not in it is a defect, whose text stays in the server."""
+    """Look up an error in the table; any other error is a defect, whose text stays in the server."""
     code = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
     trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
     if code is None:
@@ -95,10 +95,10 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
 async def abort(
     context: AnyContext, code: grpc.StatusCode, details: str = "", trailing_metadata: Trailing = ()
 ) -> NoReturn:
-    """Ends a call; as `context.abort`, without a trace of it.
+    """End a call like `context.abort`, but without keeping a traceback.
 
-    gRPC keeps the exception with the call, and its traceback leads to the call. Thousands of refused calls would be
-    left to Python's collector, which takes a tenth of a second for them. Once this step is over, nobody reads it.
+    gRPC keeps the exception with the call, and the traceback refers to the call. Thousands of refused calls would be
+    left to Python's garbage collector, which takes 0.1 s for them. Nobody reads the traceback after this step.
     """
     try:
         await context.abort(code, details, trailing_metadata)
@@ -108,12 +108,12 @@ async def abort(
 
 
 async def end_with(status: WireStatus, context: AnyContext, of_process: Trailing) -> NoReturn:
-    """Ends a failed call with its status, and tells the caller about this process."""
+    """End a failed call with its status and the metadata about this process."""
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
             await abort(context, status.code, status.details, (*status.trailing_metadata, *of_process))
     except TimeoutError:
-        # gRPC has the status and delivers it once the caller reads on.
+        # gRPC has the status, and delivers it when the caller continues reading.
         raise asyncio.CancelledError from None
 
 

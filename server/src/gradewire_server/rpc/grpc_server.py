@@ -1,4 +1,4 @@
-"""The gRPC server: the methods of our services, health and reflection, on one port."""
+"""The gRPC server, with our services, health and reflection on one port."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -21,28 +21,28 @@ from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
-"""Clients may ping this often to find out whether the connection still stands."""
+"""The least interval of clients' keepalive pings."""
 
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
-"""Calls that one connection may have open; further ones wait in the client."""
+"""The most open calls of a connection; further ones wait in the client."""
 _MAX_PENDING: Final = 1024
-"""Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
+"""The number of waiting calls of a method above which gRPC drops some as CANCELLED, and all above 1.5 times as many.
 
-Taken in they are refused in due form. A flood over eight connections keeps no more than this waiting."""
+Calls that are accepted are refused with a hint. A flood over eight connections has at most this many waiting calls."""
 _MAX_PENDING_S: Final = 2
-"""Seconds, whole ones, after which gRPC ends a call as CANCELLED that it could not hand over: clients take that for
-overload and come back, before their deadlines are over."""
+"""Whole seconds after which gRPC ends a waiting call as CANCELLED; clients take that as
+overload and retry before their deadlines."""
 _UNCOMPRESSED: Final = 1
-"""Bit 0 is "identity". Nobody knows before what a compressed message takes once it is unpacked: 30 kB of gzip make
-30 MB, and what guards memory counts bytes as they come in."""
+"""A bit mask with bit 0, "identity". The size of an unpacked message is unknown beforehand: 30 kB of gzip can hold
+30 MB, and the memory guard counts the bytes received."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""Bytes of a message that nobody reads yet."""
+"""The most bytes of a message that is not being read yet."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
-"""Handlers by service and method."""
+"""The handlers by service and method."""
 
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
@@ -109,17 +109,17 @@ def make_server(  # noqa: PLR0913 - the last four by name
     authentication: Authentication | None = None,
     shared: bool = False,
 ) -> aio.Server:
-    """Return a server that does not listen yet.
+    """Return a server that is not listening yet.
 
-    `authentication` is asked about calls of health and reflection, which are open to all without it. `shared` says that
-    other processes of this server listen on its address too.
+    `authentication` checks calls of health and reflection, which are open without it. `shared` is True if
+    other processes of this server also listen on the address.
     """
     server = aio.server(
         options=[
             *_connection_options(connections or Connections()),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            # By default two servers could share a port in silence, each with half of the calls.
+            # By default, two servers could silently share a port, each with half of the calls.
             ("grpc.so_reuseport", int(shared)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
@@ -128,15 +128,15 @@ def make_server(  # noqa: PLR0913 - the last four by name
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             ("grpc.max_concurrent_streams", _MAX_STREAMS),
-            # It counts answered calls that this process has not put away yet: of 300 that a client made at once over
-            # one connection, half ended UNAVAILABLE.
+            # This limit also counts answered calls that are not cleaned up yet: of 300 calls that a client made at
+            # once over one connection, half ended as UNAVAILABLE.
             ("grpc.http.overload_protection", 0),
         ],
     )
     names = (*(name for name in ALL_SERVICES if name), JUDGING, SERVICE_NAME, reflection.SERVICE_NAME)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
     server.add_generic_rpc_handlers((*generic, *standard_services(lifecycle, names, authentication)))
-    # Taken in apart from the others, which wait for each other.
+    # These are accepted separately from other methods, whose calls wait for each other.
     server.add_registered_method_handlers(SCORING, {"Score": services[SCORING]["Score"]})
     return server
 
@@ -144,10 +144,10 @@ def make_server(  # noqa: PLR0913 - the last four by name
 async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, private: str = "") -> int:
     """Start a server on `address` (HOST:PORT); return its port.
 
-    `private` is a second address (``unix:PATH``), in the clear, for who can open it; empty: none.
+    `private` is a second address without TLS (``unix:PATH``) for processes that may open it; "" for none.
 
     Raises:
-        BindError: The address is taken or not ours.
+        BindError: The address is in use or not on this machine.
         OSError: A PEM file cannot be read.
     """
     try:
@@ -161,15 +161,15 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
 
 def _connection_options(connections: Connections) -> list[tuple[str, int]]:
-    """Return the options that bound the memory and the descriptors of connections."""
+    """Return the options that limit the memory and the file descriptors of connections."""
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(connections.max_count)),
         ("grpc.max_connection_idle_ms", round(connections.idle_s * 1000)),
-        # A peer that is gone says nothing: without pings its connection would never count as idle while a call is open.
+        # A lost peer sends nothing: without pings, its connection would never count as idle while a call is open.
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
-        # Else the window of a stream grows with the speed of its sender, read or not.
+        # Otherwise a stream's window grows with the speed of its sender, even if nobody reads.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]

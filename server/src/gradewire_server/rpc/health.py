@@ -1,4 +1,4 @@
-"""Phases of the server with their health, and gRPC's own services (health, reflection): bounded, and behind tokens."""
+"""The phases and health of the server, and gRPC's services for health and reflection, with limits and tokens."""
 
 import asyncio
 import logging
@@ -22,19 +22,19 @@ from gradewire_server.tenants.tokens import Authentication
 _log = logging.getLogger(__name__)
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
-"""Services that are of no use without the engine."""
+"""The services that need the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 _MAX_MESSAGE_BYTES: Final = 4096
-"""Names of services and symbols are far shorter; a watcher of health holds its request for as long as it stays."""
+"""The most bytes of a request: names are far shorter, and a health watch keeps its request in memory."""
 
 _Status = health_pb2.HealthCheckResponse
 
 
 class Lifecycle:
-    """The phase, and the handlers while there are any.
+    """The phase of the server, and its handlers while it has any.
 
     Attributes:
-        others_serve: Whether this process stops while others of the server go on, which callers are told.
+        others_serve: True if this process stops while others go on; callers are then sent to those.
     """
 
     def __init__(self, telemetry: RpcTelemetry) -> None:
@@ -50,32 +50,32 @@ class Lifecycle:
         self._changed = asyncio.Event()
 
     def loaded(self, handlers: Handlers) -> None:
-        """Take calls from now on, and do not say so yet."""
+        """Accept calls from now on, but do not report it yet."""
         self._handlers = handlers
 
     def serving(self, handlers: Handlers) -> None:
-        """Take calls from now on, and say so."""
+        """Accept calls from now on, and report it."""
         self._handlers = handlers
         self._become(Phase.SERVING)
 
     def draining(self) -> None:
-        """Say NOT_SERVING, so that no new callers come, and still take calls."""
+        """Report NOT_SERVING, so that no new callers come, but still accept calls."""
         self._become(Phase.DRAINING)
 
     def stopping(self) -> None:
-        """Take no more calls."""
+        """Accept no more calls."""
         self._become(Phase.STOPPING)
 
     def observe(
         self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
     ) -> None:
-        """Note the state of models, judges and stores, and show it.
+        """Record and report the state of models, judges and stores.
 
         Args:
-            degraded: What works less well; scoring goes on.
-            broken: What keeps the engine from computing; flips the services that need it.
-            judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
-            overloaded: Whether overload has lasted so long that other replicas are to be asked; health says SERVING.
+            degraded: Problems with which scoring goes on.
+            broken: Problems that stop the engine, and so the services that need it.
+            judging: True if judges are available, which only affects the judging service; None without judges.
+            overloaded: True if a long overload makes the server not ready; its health stays SERVING.
         """
         self._beat_s = time.monotonic()
         self._overloaded, self._judging = overloaded, judging
@@ -84,11 +84,11 @@ class Lifecycle:
         self._become(self.phase)
 
     def handlers(self) -> Handlers:
-        """Return what calls end in; raise NotServingError while loading and once stopping."""
+        """Return the handlers of calls; raise NotServingError while loading and when stopping."""
         if self._handlers is None:
-            raise NotServingError("the server is still loading its models; try again, or another replica")
+            raise NotServingError("the server is still loading its models; retry later or use another replica")
         if self.phase is Phase.STOPPING:
-            raise NotServingError("the server is shutting down; try another replica")
+            raise NotServingError("the server is shutting down; use another replica")
         return self._handlers
 
     def report(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Lifecycle:
         return self.phase is Phase.SERVING and not self._broken and not self._overloaded
 
     def is_serving(self, service: str) -> bool | None:
-        """Return whether health says SERVING of a service, "" being the whole server; None for an unknown service."""
+        """Return True if a service ("" for the whole server) is healthy; None for an unknown service."""
         if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
             return None
         if self.phase is not Phase.SERVING:
@@ -114,7 +114,7 @@ class Lifecycle:
         return bool(self._judging) if service == JUDGING else service == MODELS or not self._broken
 
     async def changes(self) -> AsyncGenerator[None]:
-        """Yield at once, and whenever something may have changed."""
+        """Yield now, and whenever the state may have changed."""
         while True:
             changed = self._changed
             yield
@@ -130,9 +130,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return handlers of health and reflection, which shows `names`.
+    """Return the handlers of health and of reflection, which lists `names`.
 
-    With `authentication` each call needs one of its tokens, whatever that is good for.
+    With `authentication`, each call needs a valid token with any scope.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 

@@ -1,4 +1,4 @@
-"""A method of a service, and one call of it: what it brings, and the rights of its caller."""
+"""A method of a service, and a call of it with its content and its caller's rights."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ RequestT = TypeVar("RequestT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT]):
-    """A method of a service, ``gradewire.v1.Scoring/Score``, and the paths of what its requests bring; empty: none.
+    """A method of a service (``gradewire.v1.Scoring/Score``), and the paths of its requests' content, "" for none.
 
     Attributes:
-        scope: Scope that a token must have; None: any token will do.
-        rows: Path of the items, pairs, questions or entries of a request.
-        metrics: Path of the metrics of a request.
-        judges: Path of what a judge is always asked for; empty: none is, or the metrics or `may_judge` say so.
-        may_judge: Name of the field that asks a judge where it is set.
-        metric: Name of the one metric of all its requests.
+        scope: The scope that a token needs; None if any token will do.
+        rows: The path of the items, pairs, questions or entries.
+        metrics: The path of the metrics.
+        judges: The path of the part that always needs a judge; "" if the metrics or `may_judge` decide.
+        may_judge: The name of a field that needs a judge if it is set.
+        metric: The name of the only metric of its requests.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Method(Generic[RequestT]):
     metric: str = ""
 
     def check_scope(self, caller: Caller) -> None:
-        """Raise PermissionDeniedError where the caller's token is not good for the method."""
+        """Raise PermissionDeniedError if the caller's token does not allow the method."""
         if self.scope is not None and self.scope not in caller.scopes:
             raise _denied(caller, self.name, self.scope)
 
     def row_count(self, request: RequestT) -> int:
-        """Return the number of items, pairs, questions or entries; without such, a judge writes one text."""
+        """Return the number of items, pairs, questions or entries; 1 for a method without rows."""
         return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
 
     def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:
@@ -56,12 +56,12 @@ class Method(Generic[RequestT]):
 
 @dataclass(slots=True, eq=False)
 class RpcCall:
-    """One call that is being served.
+    """A call in progress.
 
     Attributes:
-        deadline_s: Seconds that the caller still waits; None where it has not said.
-        waited_s: Seconds that it has waited for its first step, by the loop's last round; None where none was measured.
-        caller: The caller, once that is known.
+        deadline_s: Seconds until the caller's deadline; None without one.
+        waited_s: Seconds that it waited for its first step, by the loop's last round; None if not measured.
+        caller: The caller, once known.
     """
 
     record: CallRecord
@@ -71,7 +71,7 @@ class RpcCall:
     caller: Caller = LOCAL
 
     def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
-        """Count what a message of the call brings; raise PermissionDeniedError where its token asks no judge."""
+        """Count a message's content; raise PermissionDeniedError if it needs a judge without the token's permission."""
         if count := method.row_count(request):
             self.record.items += count
             self.telemetry.items.inc(count)
@@ -91,13 +91,13 @@ class RpcCall:
             raise _denied(self.caller, judges, Scope.JUDGE)
 
     def saw_request(self, size_bytes: int) -> None:
-        """Note a message that came in and was let in."""
+        """Record a received message."""
         self.telemetry.request_bytes.observe(size_bytes)
         self.telemetry.tenants.sent(self.caller, size_bytes)
         self.record.request_bytes += size_bytes
 
     def saw_reply(self, size_bytes: int) -> None:
-        """Note a message that goes out."""
+        """Record a sent message."""
         self.telemetry.reply_bytes.observe(size_bytes)
         self.record.reply_bytes += size_bytes
 
@@ -110,7 +110,7 @@ def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
 
 
 def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
-    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
+    """Return a function that runs the handlers' method `name` with a call's request, deadline, size and caller."""
 
     def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
         handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
@@ -120,7 +120,7 @@ def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
 
 
 def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
-    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
+    """Return a function that runs the handlers' streaming method `name` with a call's deadline and caller."""
 
     def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
         handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)

@@ -1,4 +1,4 @@
-"""Runs the metrics of a request: merges what they need into calls of the ports and hands each its answers."""
+"""Run the metrics of a request: merge their needs into calls of the ports, and resume each with its answers."""
 
 from gradewire_server.scoring.prepare import PreparedChunk
 from gradewire_server.scoring.scorer import MetricRequest, Scorer

@@ -1,4 +1,4 @@
-"""Open needs of many programs, merged into one call of a port per model and kind, with what each program has cost."""
+"""Calls of ports that merge the open needs of many programs by model and kind, and the cost of each program."""
 
 import asyncio
 import itertools
@@ -53,7 +53,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
-"""Counts a corpus, or answers with what it counted before, which is of use to the next request too."""
+"""A function that returns the document frequencies of a corpus, computed or cached."""
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
@@ -62,13 +62,13 @@ ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """The cost of a program over all rounds: texts by where they were found, and seconds of the calls that answered."""
+    """The cost of a program over all rounds: the sources of its texts, and the times of its calls."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Adds texts by `AnswerSource`, in its numbers' order."""
+        """Add numbers of texts by `AnswerSource`, in the order of its values."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]
@@ -77,7 +77,7 @@ class Cost:
         hits.computed += counts[4]
 
     def add_timing(self, timing: Timing) -> None:
-        """Adds the seconds of one call that was waited for."""
+        """Add the times of one call."""
         mine = self.timing
         mine.queue_s += timing.queue_s
         mine.cache_s += timing.cache_s
@@ -85,7 +85,7 @@ class Cost:
         mine.inference_s += timing.inference_s
 
     def add(self, other: "Cost") -> None:
-        """Adds another program's cost."""
+        """Add another program's cost."""
         hits = other.cache_hits
         self.add_sources([hits.memory, hits.disk, hits.redis, hits.joined, hits.computed])
         self.add_timing(other.timing)
@@ -96,8 +96,8 @@ class ProgramRun(Generic[K, R]):
     """A program between two rounds.
 
     Attributes:
-        answers: Of the open round, in the order of its needs; placeholders where one is awaited.
-        missing: How many answers are awaited.
+        answers: The answers of the open round in the order of its needs; placeholders for missing ones.
+        missing: The number of missing answers.
     """
 
     key: K
@@ -108,7 +108,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""Called once for each program, with its key, what it returned (or INTERNAL where it raised), its cost."""
+"""A function called once for each program, with its key, its result (INTERNAL if it raised an error), and its cost."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -117,14 +117,14 @@ Positions: TypeAlias = range | list[int]
 
 
 class PortCall(ABC, Generic[T]):
-    """Distinct texts (or look-ups) that go to a port together, and who waits for which of them."""
+    """A call of a port for distinct texts (or look-ups), with the programs that wait for them."""
 
     span_name = ""
-    """Of its span, where the request is traced."""
+    """The name of its span in traced requests."""
     operation = ""
-    """Of a model, as OpenTelemetry calls it."""
+    """OpenTelemetry's name for a model's operation."""
     weight = 1
-    """How many sentence vectors one answer is as large as."""
+    """The size of an answer as a number of sentence vectors."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model
@@ -136,14 +136,14 @@ class PortCall(ABC, Generic[T]):
         return len(self._index)
 
     def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Registers that answer number `slot` of `run`'s round is for `texts`; the strongest tier of a text counts."""
+        """Add `texts` for answer number `slot` of `run`'s round; the highest tier of a text counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
         new = len(index) - before
         self._tiers.extend([tier] * new)
         if new == len(found):
-            # All new: a range, so that the answer is a view and not a copy.
+            # All texts are new: use a range, so that the answer is a view instead of a copy.
             self._asks.append((run, slot, range(before, before + new)))
             return
         for position in found:
@@ -152,18 +152,18 @@ class PortCall(ABC, Generic[T]):
 
     @abstractmethod
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """Gets everything from the port that has it; whatever that raises goes through."""
+        """Request all texts from the port; its exceptions are passed on."""
 
     @abstractmethod
     def _answer(self, positions: Positions) -> Answer:
-        """The answer to one need, after `ask`."""
+        """Return the answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Return where every text was found and the seconds of the call, if the port says so."""
+        """Return the source of every text and the times of the call, if the port reports them."""
         return None
 
     def needs(self) -> dict[str, Value]:
-        """Attributes of its span that are known before it is asked; no text of anybody's."""
+        """Return the span's attributes that are known before `ask`; they have no users' texts."""
         found: dict[str, Value] = {TEXTS: len(self)}
         if self.operation:
             found[OPERATION] = self.operation
@@ -172,7 +172,7 @@ class PortCall(ABC, Generic[T]):
         return found
 
     def record(self, span: Span) -> None:
-        """Sets what is known after `ask`."""
+        """Set the span's attributes that are known after `ask`."""
         bill = self._bill()
         if bill is not None:
             sources, timing = bill
@@ -184,13 +184,13 @@ class PortCall(ABC, Generic[T]):
             span.set(FAILURES, failures)
 
     def _failures(self) -> int:
-        """Return how many of its texts failed, if the port says so."""
+        """Return the number of failed texts, if the port reports them."""
         return 0
 
     def deliver(self) -> Iterator[AnyRun]:
-        """Puts answers and costs into the runs, after `ask`, one run per step; yields those whose round is complete.
+        """Give the runs their answers and costs, after `ask`; yield each run whose round is complete.
 
-        It can be left waiting between two steps: a large call must not keep the event loop from others.
+        The iteration may pause after each run, so that a large call does not block the event loop.
         """
         bill = self._bill()
         for run, asks in self._by_run():
@@ -201,12 +201,12 @@ class PortCall(ABC, Generic[T]):
             yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
     def fail(self, failure: Failure) -> Iterator[AnyRun]:
-        """Puts `failure` in place of every answer; otherwise as `deliver`."""
+        """Give the runs `failure` for every answer; otherwise as `deliver`."""
         for run, asks in self._by_run():
             yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
-        # A run's asks stand next to each other, because a round is added as a whole.
+        # A round is added as a whole, so a run's entries are adjacent.
         return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
@@ -220,7 +220,7 @@ class PortCall(ABC, Generic[T]):
 def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> None:
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
-        # New texts of one run have no gap between them. Of so few bytes bytes.count is faster than numpy.
+        # A run's new texts are contiguous. For so few bytes, bytes.count is faster than numpy.
         mine = sources[new[0].start : new[-1].stop].tobytes()
     else:
         mine = sources[list(set().union(*used))].tobytes()
@@ -228,19 +228,19 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> N
 
 
 def record_timing(span: Span, timing: Timing) -> None:
-    """Sets what took a model's time; work that came from a cache took none."""
+    """Set the times of a model; answers from a cache have none."""
     if timing.inference_s:
         span.set(QUEUE_S, timing.queue_s)
         span.set(INFERENCE_S, timing.inference_s)
 
 
 def rows_of(positions: Positions) -> slice | list[int]:
-    """Positions as numpy takes them: a range as a slice, which copies nothing."""
+    """Return positions as a numpy index; a range becomes a slice, which does not copy."""
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
 
 class JudgeCall(PortCall[JudgeNeed]):
-    """One need, and all programs of a request that have it."""
+    """A call for one need of a judge, with all programs of a request that have it."""
 
     span_name = JUDGE
     _reply: JudgeReply[Any]
@@ -271,7 +271,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
     @override
     def deliver(self) -> Iterator[AnyRun]:
-        # Who is paid for an answer must be told how often it was given: the others joined the first.
+        # An answer is paid for once: it counts as computed for the first program, and as joined for the others.
         source = self._reply.source
         for run, asks in self._by_run():
             counts = [0] * len(AnswerSource)
@@ -283,13 +283,13 @@ class JudgeCall(PortCall[JudgeNeed]):
 
 
 def judge_attributes(model: str) -> dict[str, Value]:
-    """Return attributes of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
+    """Return the attributes of a judge call's span; `model` is NAME, NAME@DIGEST, or "" for the default one."""
     name = model.partition("@")[0]
     return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
 
 
 def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
-    """Sets where the answer came from and what it took; never what was asked or said."""
+    """Set the source and cost of a judge's reply on a span, without any texts."""
     answer = reply.answer
     if isinstance(answer, Failure):
         span.fail(answer.status.name)
@@ -302,9 +302,9 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """Texts for an encoder or a grader, which says where each was found and how long the call took.
+    """A call of an encoder or a grader, which reports sources and times.
 
-    `ask` sets the reply, and the failures in it by position.
+    `ask` sets the reply, and its failures by position.
     """
 
     _reply: ReplyT
@@ -323,11 +323,11 @@ class EncoderCall(PortCall[T], Generic[T, ReplyT]):
 
     @abstractmethod
     def _rows(self, positions: Positions) -> Answer:
-        """The answer to a need of which nothing failed."""
+        """Return the answer to a need without failures."""
 
 
 class EmbedCall(EncoderCall[str, EmbedReply]):
-    """Sentence vectors; approximate ones where `roughly` is set."""
+    """A call for sentence vectors, or for approximate ones with `roughly`."""
 
     span_name, operation = ENCODE, EMBEDDINGS
 
@@ -348,7 +348,7 @@ class EmbedCall(EncoderCall[str, EmbedReply]):
 
 
 class TokensCall(EncoderCall[str, TokensReply]):
-    """Token vectors of one layer."""
+    """A call for token vectors of one layer."""
 
     span_name, operation = ENCODE_TOKENS, EMBEDDINGS
     weight = 8
@@ -371,10 +371,10 @@ class TokensCall(EncoderCall[str, TokensReply]):
 
 
 class GradeCall(EncoderCall[GradedTexts, GradeReply]):
-    """Logits of a grader."""
+    """A call for a grader's logits."""
 
     span_name = GRADE
-    # Three texts of up to 32 768 characters are written as one for each answer, however often a text is used.
+    # Each answer joins three texts of up to 32 768 characters into one, even if a text is used repeatedly.
     weight = 8
 
     @override
@@ -389,9 +389,9 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
 
 
 class LookupCall(PortCall[T]):
-    """Look-ups that are answered one by one: stored synthetic answers, counts of a corpus.
+    """A call for look-ups that are answered one by one: stored synthetic answers, document frequencies.
 
-    Answers of a store have a deadline of their own.
+    Stores have their own deadlines.
     """
 
     def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:
@@ -411,14 +411,14 @@ class LookupCall(PortCall[T]):
 
 
 class SynonymsCall(PortCall[str]):
-    """Synonyms by word."""
+    """A call for the synonyms of words."""
 
     span_name = SYNONYMS
     _found: Synonyms | Failure
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        del deadline_s  # looking words up takes no time to speak of
+        del deadline_s  # looking words up is fast
         self._found = await ports.lexicon.synonyms(tuple(self._index))
 
     def _answer(self, positions: Positions) -> Synonyms | Failure:

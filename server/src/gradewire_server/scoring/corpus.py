@@ -26,14 +26,14 @@ _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"
 
 _MAX_REMEMBERED: Final = 4096
-"""Sets whose digest is remembered."""
+"""The most sets whose digests are remembered."""
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""Largest set that is kept after it was read, for a count that follows: about 20 MB with the entries."""
+"""The largest set that is kept in memory after reading, for a count that follows: about 20 MB with the entries."""
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
+"""The most terms of all remembered corpora (about 250 bytes each); the one counted last always stays."""
 _OFF_LOOP_CHARS: Final = 8_000
 """Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
@@ -53,19 +53,19 @@ _NO_QUESTION: Final = Failure(
 )
 
 _Name: TypeAlias = tuple[str, str]
-"""Namespace and set."""
+"""A namespace and a set."""
 
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""Namespace, set, and what is counted."""
+"""A namespace, a set, and the statistics to count."""
 
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """A question and its distinct references in order: how often and where one stands makes no other document."""
+    """Return a question and its distinct references, sorted: repetitions and order do not change a document."""
     return question, tuple(sorted(set(references)))
 
 
 def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
-    """Every reference text once, in order; `with_question`: behind its question, where the entry has one."""
+    """Return the distinct reference texts, sorted; with `with_question`, each after its question, if it has one."""
     if not with_question:
         return sorted({text for _, references in entries for text in references})
     asked = [(question, references) for question, references in entries if check_question(question) is None]
@@ -73,9 +73,9 @@ def distinct_references(entries: ReferenceEntries, *, with_question: bool = Fals
 
 
 def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
-    """NAME:DOCUMENTS:DIGEST, 12 hex digits over the entries, which are distinct, whatever their order.
+    """Return NAME:DOCUMENTS:DIGEST; DIGEST has 12 hex digits over the distinct entries, independent of their order.
 
-    References behind their questions are another corpus of the same entries, and have another digest.
+    A corpus of references with their questions has another digest than the corpus without them.
     """
     state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
     for question, references in sorted(entries):
@@ -86,10 +86,10 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """In how many of the texts each token number occurs.
+    """Return the number of texts in which each token number occurs.
 
     Args:
-        ids: Per text, int32[tokens], no number below 0.
+        ids: For each text, int32[tokens], not negative.
     """
     if not ids:
         return {}
@@ -100,7 +100,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """32 hex digits over distinct entries in their normal form, whatever their order."""
+    """Return 32 hex digits over distinct normalised entries, independent of their order."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)
@@ -115,7 +115,7 @@ def _characters(entries: ReferenceEntries) -> int:
 
 
 class Corpora:
-    """The prepared corpora of a process and their digests, as one namespace sees them. Belongs to one event loop."""
+    """The prepared corpora of a process and their digests, for one namespace and one event loop."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -127,13 +127,13 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
-        """Return those of a tenant's namespace, of which `ports` are; what is remembered has one bound for all."""
+        """Return the corpora of a tenant's namespace and its ports; all share the limits of remembered data."""
         view = copy(self)
         view._ports, view._namespace = ports, namespace  # noqa: SLF001 - of the same class
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
-        """Return 32 hex digits over the entries of a set; NOT_PREPARED where it has none, or not yet all."""
+        """Return 32 hex digits over the entries of a set; NOT_PREPARED if it has none or is incomplete."""
         if not reference_set:
             return _UNNAMED
         name = (self._namespace, reference_set)
@@ -149,9 +149,9 @@ class Corpora:
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """Return the frequencies in a prepared set, NOT_PREPARED where there is none.
+        """Return the document frequencies of a prepared set, or NOT_PREPARED.
 
-        `digest` is of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
+        `digest` is the digest of the corpus to use, from `digest_of`; "" for the current one.
         """
         meant = digest or await self.digest_of(reference_set)
         if isinstance(meant, Failure):
@@ -161,14 +161,14 @@ class Corpora:
         if known is not None and known[0] == meant:
             self._counted.move_to_end(key)
             return known[1]
-        # The work belongs to the process: a request that gives up must not make the next one begin anew.
+        # The work belongs to the process, so that the next request need not start again if this one gives up.
         return await self._counting.result((key, meant), partial(self._count_set, key, meant))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
-        """Counts distinct entries, each as `entry_of` makes it; `name` as the first part of the result's."""
-        # On a thread, where much of it does not keep the event loop from others.
+        """Count distinct entries from `entry_of`; `name` becomes the first part of the result's name."""
+        # Large corpora are counted on a thread, so that they do not block the event loop.
         run = asyncio.to_thread if _is_large(entries, need) else _at_once
         if need.terms is Terms.NGRAMS:
             return await run(
@@ -189,7 +189,7 @@ class Corpora:
         )
 
     async def _read(self, name: _Name, revision: str) -> str | Failure:
-        # `revision` was read before the entries: a set that grows meanwhile is read again by the next request.
+        # `revision` was read before the entries, so the next request reads a set again that has grown in between.
         sets, reference_set = self._ports.reference_sets, name[1]
         entries = await sets.entries(reference_set)
         if isinstance(entries, Failure):
@@ -214,7 +214,7 @@ class Corpora:
         return digest
 
     async def _entries(self, name: _Name, digest: str) -> ReferenceEntries | Failure:
-        """Return the entries of that digest; UNAVAILABLE where the set has others by now."""
+        """Return the entries with that digest; UNAVAILABLE if the set has changed."""
         held = self._held.get((name, digest))
         if held is not None:
             return held
@@ -248,11 +248,11 @@ class Corpora:
 
 @dataclass(slots=True, eq=False)
 class RequestCorpora:
-    """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
+    """The corpora that the metrics of one request may need; each is counted once for all items.
 
     Attributes:
-        items: All items of the request, the same whatever their order.
-        digest: Of its corpus as it was when the call began; empty: as it is now.
+        items: All items of the request, in any order.
+        digest: The digest of the set's corpus when the call started; "" for the current one.
     """
 
     corpora: Corpora
@@ -263,7 +263,7 @@ class RequestCorpora:
     _found: dict[CorpusStatistics, DocumentFrequencies | Failure] = field(default_factory=dict)
 
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """Answers a need."""
+        """Answer a need."""
         if need.corpus is Corpus.PREPARED:
             return await self.corpora.of_set(self.reference_set, need, self.digest)
         async with self._lock:
@@ -279,7 +279,7 @@ class RequestCorpora:
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
-    """Distinct entries in their normal form and order; those that no metric would grade are left out."""
+    """Return the distinct entries, normalised and sorted, without those that no metric would grade."""
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 

@@ -1,4 +1,4 @@
-"""Preparation of references: have missing synthetic answers written, store them, fill the cache, report progress."""
+"""Prepare references: have missing synthetic answers written, store them, fill the cache, and report progress."""
 
 import asyncio
 import time
@@ -20,27 +20,27 @@ from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 ENTRIES_PER_CHUNK: Final = 64
-"""Entries that are worked on together."""
+"""Entries in a chunk."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
-"""Entries at a time where a judge writes: enough to keep it busy, few enough that embedding is not far behind."""
+"""Entries at a time while a judge writes: enough to keep it busy, and few enough for embedding to keep up."""
 SENTENCES_AT_ONCE: Final = 16
-"""Sentences that one call has under way: enough for a judge's batches, few enough for others in its queue."""
+"""Sentences that one call requests at a time: enough for a judge's batches, and few enough for other callers."""
 PATIENCE: Final = 4
-"""Times that a judge that says when it will be back is asked again for a sentence."""
+"""The most retries of a sentence, if the judge reports when it will be available again."""
 LONGEST_PAUSE_S: Final = 30.0
-_EARLIER: Final = "an earlier call found no good sentence for it"
+_EARLIER: Final = "an earlier call found no valid sentence for it"
 
 Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """Counts of references that have got an answer so far, by its kind.
+    """The number of references with an answer so far, by kind of answer.
 
     Attributes:
-        stored: Have a synthetic answer in the set now, those that had one before included.
-        generated: Sentences that the judge wrote and the set kept, each counted once.
-        fallback: Stand for themselves because no good sentence was found.
+        stored: References with a synthetic answer in the set, including earlier ones.
+        generated: Sentences written by the judge and kept in the set, each counted once.
+        fallback: References that keep their own text, because no valid sentence was found.
     """
 
     stored: int = 0
@@ -50,12 +50,12 @@ class WrittenCounts:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """An entry of a chunk, with an answer for each reference, None as long as there is none.
+    """An entry of a chunk, with an answer for each reference (None while it is missing).
 
     Attributes:
-        awaited: How many sentences are not done.
-        failure: What stood in the way of an answer.
-        faults: By index of the reference, why it stands for itself.
+        awaited: The number of missing sentences.
+        failure: The failure of an answer.
+        faults: The reason why a reference keeps its own text, by its index.
     """
 
     entry: ReferenceEntry
@@ -65,7 +65,7 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Name the references that stand for themselves."""
+        """Return a failure that names the references that keep their own text."""
         named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
@@ -75,8 +75,8 @@ class _Outcome:
     """The state of a chunk's entries, by their index in it.
 
     Attributes:
-        failures: Entries of which an answer is missing now.
-        faults: Entries that are whole, with references that stand for themselves (UNPARSABLE).
+        failures: Entries with a missing answer.
+        faults: Complete entries with references that keep their own text (UNPARSABLE).
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Outcome:
 
 
 class AnswerWriter:
-    """Has a judge write what is missing, for all entries of one call, and counts what is done."""
+    """A writer that has a judge write the missing answers of one call's entries, and counts them."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Work on entries of a chunk without own answers, by index; yield how many are through so far.
+        """Write answers for entries of a chunk without their own, by index; yield the number of finished entries.
 
-        `outcome` is filled in at the end.
+        Fills in `outcome` at the end.
         """
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
         await asyncio.gather(*map(self._look_up, chunk.values()))
@@ -133,7 +133,7 @@ class AnswerWriter:
                 outcome.faults[index] = work.fault()
 
     async def _look_up(self, work: _Entry) -> None:
-        """Finds what the set holds of an entry."""
+        """Look up the answers that the set has for an entry."""
         entry = work.entry
         work.failure = check_references(entry.references) or check_question(
             entry.question,
@@ -151,12 +151,12 @@ class AnswerWriter:
         for index, (reference, answer) in enumerate(zip(entry.references, found, strict=True)):
             self._counts.stored += answer is not None
             if answer == reference and not stands_for_itself(reference):
-                # Told in each call: who goes on after a break has not seen it yet.
+                # Report it in each call, since a caller that continues later has not seen it yet.
                 work.faults[index] = _EARLIER
                 self._counts.fallback += 1
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Writes one sentence and keeps it; what another call kept meanwhile is taken in its place."""
+        """Write a sentence and store it; if another call has stored one in the meantime, use that one."""
         written = await self._patiently(question, reference)
         if isinstance(written, Failure):
             return written
@@ -172,7 +172,7 @@ class AnswerWriter:
         )
 
     async def _patiently(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Asks again where the judge is away and says for how long: nobody waits here for an answer."""
+        """Retry while the judge is unavailable and reports for how long, since preparation may wait."""
         for _ in range(PATIENCE):
             written = await self._ask(question, reference)
             pause_s = written.retry_after_s if isinstance(written, Failure) else None
@@ -195,7 +195,7 @@ class AnswerWriter:
         return outcome[0]
 
     def _settle(self, places: Sequence[tuple[_Entry, int]], written: SyntheticAnswer | Failure) -> None:
-        """Tells all entries that wait for a sentence."""
+        """Give a sentence or its failure to all entries that wait for it."""
         for work, _ in places:
             work.awaited -= 1
         if isinstance(written, Failure):
@@ -229,10 +229,10 @@ class PreparedChunk:
     """Progress of a preparation.
 
     Attributes:
-        entries_done: So far, failed ones included.
-        failures: New since the last one: index of the entry and the first thing that stood in its way, by index. An
-            entry of which a reference stands for itself (UNPARSABLE) is prepared nevertheless.
-        answers: Index of the entry and its synthetic answers, one per reference, None where there is none.
+        entries_done: Entries so far, including failed ones.
+        failures: New failures since the last progress: the index and the first failure of each entry. An
+            entry with a reference that keeps its own text (UNPARSABLE) is prepared nevertheless.
+        answers: The index of each entry and its synthetic answers, one for each reference, or None.
     """
 
     entries_done: int
@@ -243,9 +243,9 @@ class PreparedChunk:
 
 
 class Preparer:
-    """One preparation of a reference set for metrics; `run` is to be called once.
+    """A preparation of a reference set for metrics; call `run` once.
 
-    A metric that is a Failure is the failure of every entry, and the others go on.
+    A metric that is a Failure fails for every entry; the other metrics continue.
     """
 
     def __init__(  # noqa: PLR0913 - what to prepare and where, and three things of which two have defaults
@@ -273,7 +273,7 @@ class Preparer:
             )
 
     async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncGenerator[PreparedChunk]:
-        """Works through the entries chunk by chunk and yields progress after each, and within one as a judge writes."""
+        """Prepare the entries chunk by chunk; yield progress after each, and within one while a judge writes."""
         step = entries_per_chunk(writing=self._writer is not None)
         for start in range(0, len(entries), step):
             chunk = entries[start : start + step]
@@ -284,7 +284,7 @@ class Preparer:
                 brought = len(chunk) - len(bare)
                 async with aclosing(self._writer.write(bare, outcome)) as steps:
                     async for written in steps:
-                        # One at least is left for when all is embedded.
+                        # Keep at least one entry for the time when everything is embedded.
                         yield self._progress(start + min(brought + written, len(chunk) - 1))
             await self._embed(chunk, outcome)
             failures = {**outcome.faults, **outcome.failures}
@@ -298,7 +298,7 @@ class Preparer:
         return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
 
     async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Asks for all that metrics need of the entries that have not failed, and keeps the corpus."""
+        """Request everything that metrics need for the entries that have not failed, and store the corpus."""
         failures = outcome.failures
 
         def done(index: int, failure: Failure | None, cost: Cost) -> None:
@@ -317,7 +317,7 @@ class Preparer:
                 failures.setdefault(index, broken)
 
     async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Stores the synthetic answers that entries bring; those that cannot be stored fail."""
+        """Store the synthetic answers in the entries; entries whose answers cannot be stored fail."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
         for index, failure in zip(given, failures, strict=True):
@@ -328,7 +328,7 @@ class Preparer:
             self._counts.stored += len(chunk[index].synthetic_answers)
 
     async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
-        """Adds the chunk to the set's corpus, where a metric reads one or the set is sealed."""
+        """Add the chunk to the set's corpus, if a metric uses it or the set is sealed."""
         if not self._seal and all(values.corpus is not Corpus.PREPARED for _, values in self._metrics):
             return None
         entries = entries_of((entry.question, entry.references) for entry in chunk)
@@ -351,5 +351,5 @@ class Preparer:
 
 
 def entries_per_chunk(*, writing: bool) -> int:
-    """Entries that are worked on together."""
+    """Return the number of entries in a chunk."""
     return ENTRIES_PER_WRITTEN_CHUNK if writing else ENTRIES_PER_CHUNK

@@ -1,4 +1,4 @@
-"""The program runner: merge open needs of many programs, resume each when it can go on, take turns."""
+"""The program runner: it merges the open needs of many programs, and resumes each as soon as its answers are there."""
 
 import asyncio
 import logging
@@ -45,18 +45,18 @@ from gradewire_server.scoring.calls import (
 )
 
 SLICE_S: Final = 0.002
-"""Seconds of Python work after which other tasks of the event loop get their turn."""
+"""Seconds of Python work after which other tasks of the event loop get a turn."""
 BULK_SLICE_S: Final = 0.001
-"""Seconds of a slice of bulk work, of which one request at a time has its turn."""
+"""Seconds of a slice of bulk work, for which one request at a time has the turn."""
 
 MAX_TEXTS_PER_CALL = 2048
-"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
+"""The number of open texts at which calls are sent before more programs start, to limit the vectors held at a time."""
 MAX_CALLS = 8
-"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
+"""The number of running calls at which starting more programs waits; started programs never wait for each other."""
 MAX_JUDGE_CALLS = 64
-"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
-enough that requests take turns in the judge's queue and that what waits is not all rendered."""
-DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
+"""The number of running judge calls at which starting more judged programs waits: enough for full batches, but few
+enough for requests to take turns in the judge's queue, and not to render all prompts in advance."""
+DEFECT = Failure(Status.INTERNAL, "a defect in the server; the server's log has the details")
 
 _NO_SET: Final = Failure(
     Status.NOT_PREPARED,
@@ -67,18 +67,18 @@ logger = logging.getLogger(__name__)
 C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
-"""Generators by what `done` is told of them."""
+"""Programs, each with the key for `done`."""
 
 
 class LoopTurns:
-    """Turns of bulk work on the event loop, a slice at a time. Lives on one event loop."""
+    """The turns of bulk work on one event loop, a slice at a time."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._scheduled = False
 
     async def next(self) -> None:
-        """Waits for a turn; turns are given in order, one in each round of the loop."""
+        """Wait for a turn; turns are granted in order, one in each round of the loop."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
@@ -99,7 +99,7 @@ class LoopTurns:
 
 
 class LoopSlice:
-    """The time that one request may work on the event loop at a stretch; begins when it is made."""
+    """The time for which a request may occupy the event loop without a pause; it starts at construction."""
 
     __slots__ = ("_end_s", "_is_bulk", "_turns")
 
@@ -109,24 +109,24 @@ class LoopSlice:
         self.start()
 
     def start(self) -> None:
-        """Begins a new slice: others have had the loop."""
+        """Start a new slice, after other tasks had the loop."""
         self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
     async def begin(self) -> None:
-        """Waits for the first turn of bulk work: parts that are let in together do not all begin in one round."""
+        """Wait for the first turn of bulk work, so that parts admitted together do not all start in one round."""
         if self._is_bulk:
             await self._turns.next()
         self.start()
 
     async def give_way(self) -> None:
-        """Lets others have the loop where the slice is over."""
+        """Give other tasks a turn if the slice is over."""
         if time.perf_counter() > self._end_s:
             await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
             self.start()
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
-    """Answers where nothing is scored, so that there is nothing to weigh."""
+    """Refuse to count a corpus, where there are no items to score."""
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
 
 
@@ -138,9 +138,9 @@ class _Returned(Generic[R]):
 
 
 class ProgramRunner(Generic[K, R]):
-    """Runs the programs of one request; `run` is to be called once.
+    """A runner for the programs of one request; call `run` once.
 
-    Deadlines are in `time.monotonic()` seconds, None for none; that of judges is the same unless it is given.
+    Deadlines are in `time.monotonic()` seconds, or None; judges have the same one unless `judge_deadline_s` is given.
     """
 
     def __init__(  # noqa: PLR0913 - two collaborators, the set, and four optional settings
@@ -174,10 +174,10 @@ class ProgramRunner(Generic[K, R]):
         judged: Programs[K, R] = (),
         is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
-        """Run all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
+        """Run all programs to their end, in any order; cancelling it cancels its calls of the ports.
 
-        All `programs` are started before the first of `judged`, which ask a judge, so that nothing waits behind one.
-        Rounds of a program that `is_large` by its key run on a thread.
+        All `programs` start before the first of `judged`, so that they do not wait for a judge. Rounds of a program run
+        on a thread if its key `is_large`.
         """
         self._is_large = is_large
         self._slice.start()
@@ -192,7 +192,7 @@ class ProgramRunner(Generic[K, R]):
             await self._begin(waiting)
             while self._open or self._running:
                 if len(self._open) == 1 and not self._running:
-                    # The usual request: nothing runs beside this call, so it needs no task of its own.
+                    # The usual case: this is the only call, so it needs no task.
                     _, call = self._open.popitem()
                     await self._deliver(call, await self._ask(call))
                 else:
@@ -205,15 +205,15 @@ class ProgramRunner(Generic[K, R]):
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
-        """Starts programs that ask a judge, as many as may be under way."""
+        """Start judged programs, up to the limit of running judge calls."""
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
-            self._send()  # what is open is the others', who must not wait until these have rendered their prompts
+            self._send()  # other programs' open calls must not wait until this one has rendered its prompt
             await self._resume(ProgramRun(*next_one), None)
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
-        """Takes a program to its next round, or to its end, and lets others have the loop; None starts it."""
+        """Advance a program to its next round or to its end, and give way; `answers` is None to start it."""
         next_round = await self._step(run, answers)
-        while next_round == ():  # it asks for nothing, and has more to compute
+        while next_round == ():  # the program only pauses, and has more to compute
             await self._slice.give_way()
             next_round = await self._step(run, ())
         if isinstance(next_round, _Returned):
@@ -234,12 +234,12 @@ class ProgramRunner(Generic[K, R]):
         return self._advance(run, answers)
 
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Returned[R]":
-        """The needs of a program's next round, or what it has returned; on any thread."""
+        """Return the needs of a program's next round, or its result; on any thread."""
         try:
             return run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
         except StopIteration as stop:
             return _Returned(stop.value)
-        except Exception as error:  # noqa: BLE001 - one metric's defect must not take its neighbours along
+        except Exception as error:  # noqa: BLE001 - one metric's defect must not affect the others
             _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
             return _Returned(DEFECT)
 
@@ -275,7 +275,7 @@ class ProgramRunner(Generic[K, R]):
         return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
-        """The call for a need, under way from now on: it waits for no other need that is open."""
+        """Return the call for a need, which is sent at once instead of with the other open needs."""
         call = self._judging.get(need)
         if call is None:
             call = self._judging[need] = JudgeCall(need)
@@ -284,26 +284,26 @@ class ProgramRunner(Generic[K, R]):
         return call
 
     def _ask_judges(self) -> None:
-        """Sends off calls of judges, as many as may be under way; programs of a cascade may want more of them."""
+        """Send judge calls up to the limit, which programs of a cascade may exceed."""
         while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
             call = self._held.popleft()
             self._running[asyncio.create_task(self._ask(call))] = call
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
-        """The open call of that key, made where there is none."""
+        """Return the open call with this key, created if missing."""
         call: C | None = self._open.get(key)
         if call is None:
             call = self._open[key] = make()
         return call
 
     def _send(self) -> None:
-        """Sends off all open calls."""
+        """Send all open calls."""
         for call in self._open.values():
             self._running[asyncio.create_task(self._ask(call))] = call
         self._open.clear()
 
     async def _receive(self) -> None:
-        """Waits for one call at least, and resumes those who waited for it."""
+        """Wait for at least one call, and resume the programs that were waiting for it."""
         finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             call = self._running.pop(task)
@@ -321,7 +321,7 @@ class ProgramRunner(Generic[K, R]):
                 with span.child(call.span_name, call.needs()) as part:
                     await call.ask(self._ports, deadline_s=deadline_s)
                     call.record(part)
-        except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone
+        except Exception as error:  # noqa: BLE001 - backends return failures; an exception fails only this call
             _log_defect(type(call).__name__, error)
             return DEFECT
         return None
@@ -333,6 +333,6 @@ class ProgramRunner(Generic[K, R]):
 
 
 def _log_defect(where: str, error: Exception) -> None:
-    """Log where it happened and the kind of error; not its message, which may hold a user's text."""
+    """Log the place and type of an error, but not its message, which may have a user's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

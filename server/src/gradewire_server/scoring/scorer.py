@@ -1,4 +1,4 @@
-"""The scorer: items by metrics, results remembered from before, and references made ready."""
+"""The scorer: it scores items by metrics, remembers results, and prepares references."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -19,34 +19,35 @@ from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, Progra
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""Characters of an item: a longer one is rarely met again, and would push many short ones out."""
+"""The most characters of an item whose results are remembered: longer items rarely recur, and displace many others."""
 _MAX_REQUESTS: Final = 1_024
-"""Metrics with their parameters whose results can be found; those used last."""
+"""The most metrics (with parameters) whose results can be found, by last use."""
 ENTRY_BYTES: Final = 1_600
-"""Bytes of an entry beside its texts, at its worst; a test traces it."""
+"""The most bytes of an entry without its texts; a test measures it."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""Bytes of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+"""Bytes of a text in addition to its object: its slot in a tuple, and the allocator's rounding."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Characters of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
+"""Characters of an item above which its metrics run on a thread: word metrics take up to 0.4 µs for each character,
+`correctness` up to 1 µs."""
 
 RECALLED_AT_ONCE: Final = 64
-"""Results that are looked up without a turn of the event loop: less than a millisecond."""
+"""The most results that are looked up without a pause: less than a millisecond."""
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""Called with each result when it is done: item index, metric index, result."""
+"""A function called with each result: item index, metric index, result."""
 
 Emitted: TypeAlias = set[tuple[int, int]]
-"""Item and metric indices of results that were emitted."""
+"""The (item index, metric index) of results that were emitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A metric of a request, ready to run; without a model its metadata is empty."""
+    """A metric of a request, ready to run; its metadata is empty without a model."""
 
     metric: Metric[Any]
     parameters: Parameters
@@ -60,12 +61,12 @@ class _Entry(NamedTuple):
 
 
 class RememberedResults:
-    """The results of a process; least recently used ones go. Belongs to one event loop.
+    """The remembered results of a process, least recently used first out, on one event loop.
 
     Attributes:
-        used_bytes: Bytes accounted for, of all namespaces together.
-        found: Results that were found, since the start and in all namespaces.
-        texts: Texts of the results that were found: those that an encoder's cache was not asked for.
+        used_bytes: The bytes in use over all namespaces.
+        found: The number of results found since the start, over all namespaces.
+        texts: The number of texts of those results, which needed no look-up in an encoder's cache.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -78,9 +79,9 @@ class RememberedResults:
         self.texts = 0
 
     def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
-        """Return the results of a metric with its parameters; None where they rest on more than an item's texts."""
+        """Return the results of a metric with its parameters; None if they depend on more than an item's texts."""
         info, parameters = request.metric.info, request.parameters
-        cheap = not (info.needs_model or info.needs_grader)  # looking up costs as much as such a metric
+        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing such a metric
         if not self._max_bytes or cheap or info.asks_judge:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
@@ -88,7 +89,7 @@ class RememberedResults:
         return ResultsOfMetric(self, namespace, self._number_of(request))
 
     def get(self, key: _Key) -> _Entry | None:
-        """Return an entry, which becomes the one used last."""
+        """Return an entry, which becomes the most recently used one."""
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
@@ -97,7 +98,7 @@ class RememberedResults:
         return entry
 
     def put(self, key: _Key, entry: _Entry) -> None:
-        """Keep an entry; those used least recently make room."""
+        """Keep an entry in place of the least recently used ones."""
         known = self._entries.pop(key, None)
         self.used_bytes += entry.size_bytes - (known.size_bytes if known else 0)
         self._entries[key] = entry
@@ -106,15 +107,15 @@ class RememberedResults:
             self.used_bytes -= oldest.size_bytes
 
     def _number_of(self, request: MetricRequest) -> int:
-        """Stands for this very object, which the planner keeps; comparing all its parameters would cost more."""
+        """Return a number for this object, which the planner caches; comparing its parameters would cost more."""
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
             return known[1]
         self._last_number += 1
-        self._numbers[id(request)] = request, self._last_number  # held, so that no other object can get its id
+        self._numbers[id(request)] = request, self._last_number  # the reference keeps its id from being reused
         if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)  # its entries are found by nobody and go as the oldest
+            self._numbers.popitem(last=False)  # the entries can no longer be found, and age out
         return self._last_number
 
 
@@ -126,15 +127,15 @@ class ResultsOfMetric(NamedTuple):
     number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """Return the result of an item with the same texts; all its texts count as answered from memory."""
+        """Return the result of an item with the same texts, all of which count as answered from memory."""
         entry = self.results.get(self._key(item))
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
-        """Remember a result, unless it failed or its item is long or has pictures."""
+        """Remember a result, unless it failed, or its item is long or has pictures."""
         if result.status is not Status.OK or item.images:
             return
-        # Encoders read no caption, so the item does not count them among its characters.
+        # `characters` excludes captions, since encoders do not read them.
         if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
             return
         key = self._key(item)
@@ -158,12 +159,12 @@ def _texts_of(key: _Key) -> tuple[str, ...]:
 
 
 def _text_bytes(text: str) -> int:
-    """With the copy in UTF-8 that Python keeps beside a text once it was encoded, which may be after it was counted."""
+    """Return a text's bytes, including the UTF-8 copy that Python keeps once a text has been encoded."""
     return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Return the bytes of texts and mappings among a result's parts; all results share the names in mappings."""
+    """Return the bytes of texts and mappings in a result's parts; results share the keys of mappings."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
@@ -171,7 +172,7 @@ def _parts_bytes(result: MetricResult) -> int:
 
 
 class Scorer:
-    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once."""
+    """A scorer over the server's ports; it has no state of a request, so requests may run concurrently."""
 
     def __init__(
         self,
@@ -188,7 +189,7 @@ class Scorer:
         self._namespace = namespace
 
     def within(self, ports: Ports, namespace: str) -> "Scorer":
-        """Return a scorer over the ports of a tenant's namespace; what is remembered has one bound for all."""
+        """Return a scorer over the ports of a tenant's namespace; all share the limit of remembered results."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
     async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults
@@ -204,17 +205,17 @@ class Scorer:
     ) -> None:
         """Grade every item with every metric; return when all results are emitted.
 
-        Each (item, metric) pair is emitted exactly once, in no particular order, and fails alone. Cancelling the call
-        cancels what it asked of the ports; what was emitted before stands. A request that is a Failure becomes the
-        result of all items at its place.
+        Each (item, metric) pair is emitted exactly once, in any order, and fails independently. Cancelling the call
+        cancels its calls of the ports; emitted results remain valid. A Failure in `requests` becomes the result of that
+        metric for all items.
 
         Args:
             items: Answers to grade.
             requests: Metrics or failures.
-            deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
-            judge_deadline_s: Deadline of judges; None: the same.
-            corpora: Of the request, which name the set of prepared synthetic answers; None: of these items, no set.
-            emitted: What `recall` has emitted; None: it was not asked.
+            deadline_s: In `time.monotonic()` seconds; results not computed by then become TIMEOUT.
+            judge_deadline_s: The deadline of judges; None for the same.
+            corpora: The request's corpora, which name the reference set; None for those of `items`, without a set.
+            emitted: The results that `recall` has emitted; None if it was not called.
             emit: Called with each result; must not block.
         """
         await LoopSlice(self._turns).begin()
@@ -254,9 +255,9 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit and return what is remembered of a few items, without a turn of the loop; the rest is `score`'s.
+        """Emit the remembered results of a few items, and return their indices; `score` computes the rest.
 
-        Items are looked up at once, so that at most RECALLED_AT_ONCE results should be asked.
+        This does not pause, so request at most RECALLED_AT_ONCE results.
         """
         if not (mine := self._remembered(requests)):
             return set()
@@ -274,19 +275,20 @@ class Scorer:
         return emitted
 
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
-        """By metric index, where results can be remembered."""
+        """Return the remembered results by metric index, for metrics that have them."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
-        """Return the corpora of a request whose items may be scored in several parts.
+        """Return the corpora of a request, whose items may be scored in several parts.
 
-        `corpus_digest` is of the prepared corpus that is meant, as that method gave it; empty: as it is now.
+        `corpus_digest` is the digest of the prepared corpus to use, as `corpus_digest()` returned it; "" for the
+        current one.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
     async def corpus_digest(self, reference_set: str) -> str | Failure:
-        """32 hex digits over the corpus of a prepared set as it is now; NOT_PREPARED where it has none."""
+        """Return the digest of a prepared set's current corpus, 32 hex digits; NOT_PREPARED if it has none."""
         return await self._corpora.digest_of(reference_set)
 
     def prepare(  # noqa: PLR0913 - what to prepare and where, and three things that have defaults
@@ -299,11 +301,11 @@ class Scorer:
         writing: WritingSettings | None = None,
         seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
-        """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
+        """Store synthetic answers and a corpus durably, and request everything that `score` needs for the references.
 
-        Has a judge write the synthetic answers that are missing, where `writing` says how. Yields progress after each
-        chunk of entries, and within one as the judge writes; what was done stays done when the caller stops. The same
-        content again computes nothing. A set that was sealed gets a corpus whatever the metrics, and no other entries.
+        With `writing`, a judge writes missing synthetic answers. Yields progress after each chunk of entries, and while
+        the judge writes; finished work is kept if the caller stops. Repeating the call computes nothing. A sealed set
+        gets a corpus for any metrics, and no other entries.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
         preparer = Preparer(
@@ -313,7 +315,7 @@ class Scorer:
 
 
 def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
-    """Tells programs whose item has so much text that one round of a metric could keep others waiting."""
+    """Return a function that is True for programs whose item is so long that a round could block the event loop."""
     large = {index for index, item in enumerate(items) if item.characters > _LARGE_CHARACTERS}
     return lambda key: key[0] in large
 
@@ -321,7 +323,7 @@ def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
 def _recalled(
     results: Mapping[int, ResultsOfMetric], item_index: int, item: Item, emit: Emit
 ) -> Iterator[tuple[int, int]]:
-    """Emits what is remembered of an item; yields its index and the metric's."""
+    """Emit the remembered results of an item; yield (item index, metric index) for each."""
     for metric_index, of_metric in results.items():
         if (scored := of_metric.find(item)) is not None:
             emit(item_index, metric_index, scored)

@@ -1,4 +1,4 @@
-"""Synthetic answers: a judge writes the sentence that stands for a reference, and the sentence is checked."""
+"""Synthetic answers: have a judge write a sentence for a reference, and check the sentence."""
 
 import re
 from collections.abc import Generator, Iterable, Mapping
@@ -17,10 +17,10 @@ from gradewire_server.metrics.text.normalise import bare_words, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 
 MAX_CHARACTERS: Final = 4096
-"""Characters of a text that are looked at."""
+"""The most characters of a text that are read."""
 
-# A mark that ends a sentence, with the quotes and brackets that close behind it. Scripts whose marks need no blank
-# behind them: CJK full stops, Devanagari's danda, Arabic's question mark and full stop, Ethiopic's.
+# A mark that ends a sentence, with the closing quotes and brackets after it. In some scripts, no blank follows the
+# mark: CJK full stops, Devanagari's danda, Arabic's question mark and full stop, Ethiopic's.
 _SPACED: Final = r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]]*(?=\s|$)"
 _UNSPACED: Final = r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362]+[\"'\u201d\u2019\u300d\u300f)\]]*"
 _END: Final = re.compile(f"{_SPACED}|{_UNSPACED}")
@@ -35,14 +35,14 @@ _ABBREVIATION: Final = re.compile(
 _STARTER: Final = re.compile(
     r"[\"'(\u201c]*(?:it|s?he|they|we|i|this|that|these|those|the|an?|in|on|its|his|her|their|there)\W*", re.IGNORECASE
 )
-"""Words that, with a capital, begin a new sentence even behind an initial or an abbreviation."""
+"""Words that, capitalised, start a new sentence even after an initial or an abbreviation."""
 
 MAX_REFERENCE_WORDS: Final = 16
-"""A longer reference is as long as an answer of a model: it stands for itself."""
+"""The most words of a reference that needs a sentence: a longer one resembles a model's answer itself."""
 MAX_REFERENCE_CHARACTERS: Final = 200
-"""Characters of such a reference, for words without end and scripts without blanks."""
+"""The most characters of such a reference, for endless words and scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
-"""Words of a sentence beside those of its reference."""
+"""The most words of a sentence in addition to those of its reference."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
@@ -53,11 +53,11 @@ _LEAST_COPY_WORDS: Final = 3
 
 LEAST_RUN_WORDS: Final = 4
 LEAST_RUN_LETTERS: Final = 12
-"""A shorter run of words is no repetition, above all in scripts whose words are single letters."""
+"""The least letters of a repetition; in some scripts, words are single letters."""
 _LEAST_FOREIGN_WORDS: Final = 2
 _LEAST_STEM_LETTERS: Final = 3
 
-# Words that say nothing of what a question is about.
+# Words that do not show the subject of a question.
 _FUNCTION_WORDS: Final = frozenset(
     """
     a about after all also an and any are as at be been before being both but by can could did do does doing for from
@@ -75,14 +75,14 @@ _OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 def first_sentence(text: str, *, keep: str = "") -> tuple[str, bool]:
-    """The first sentence of the first line that is not blank, without quotes around it.
+    """Return the first sentence of the first line that is not blank, without quotes around it.
 
     Args:
-        text: At most its first MAX_CHARACTERS are looked at.
-        keep: A phrase whose own marks end no sentence ("Yahoo!", "St. Louis").
+        text: The text; only its first MAX_CHARACTERS are read.
+        keep: A phrase whose marks do not end a sentence ("Yahoo!", "St. Louis").
 
     Returns:
-        The sentence, and whether a mark ends it; the whole line where none does.
+        The sentence, and True if a mark ends it; otherwise the whole line and False.
     """
     line = text[:MAX_CHARACTERS].strip().partition("\n")[0].strip()
     closing = _QUOTES.get(line[:1])
@@ -101,7 +101,7 @@ def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def _ends_here(line: str, match: re.Match[str]) -> bool:
-    """Return whether a mark ends the sentence: not a dot within a name or an abbreviation."""
+    """Return True if a mark ends the sentence, unlike a dot in a name or an abbreviation."""
     following = _NEXT_WORD.match(line, match.end())
     if following is None or match[0][0] not in ".!?\u2026":
         return True
@@ -118,7 +118,7 @@ def _ends_here(line: str, match: re.Match[str]) -> bool:
 
 
 class Flaw(StrEnum):
-    """A fault of a sentence, in words that the second prompt shows to the judge."""
+    """A flaw of a sentence, in the words that the second prompt shows to the judge."""
 
     EMPTY = "it was empty"
     UNFINISHED = "it was too long"
@@ -132,18 +132,18 @@ class Flaw(StrEnum):
 
 
 def stands_for_itself(reference: str) -> bool:
-    """Return whether a reference needs no sentence because it is as long as one."""
+    """Return True if a reference needs no sentence, because it is as long as one."""
     return len(reference) > MAX_REFERENCE_CHARACTERS or len(bare_words(reference)) > MAX_REFERENCE_WORDS
 
 
 def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -> Flaw | None:
-    """Return what is wrong with a sentence, the gravest first; None where it may stand for the reference.
+    """Return the worst flaw of a sentence; None if it is valid for the reference.
 
     Args:
         sentence: One sentence at most (`first_sentence`).
-        question: What was asked; not blank.
+        question: The question; not blank.
         reference: The answer; not blank, not one that `stands_for_itself`.
-        finished: Whether the sentence came to its end.
+        finished: True if the sentence is complete.
     """
     words = split_words(sentence) if sentence.strip() else []
     if not words:
@@ -160,11 +160,11 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Return whether the words of the reference are in the sentence.
+    """Return True if the sentence has the words of the reference.
 
-    Either every word of N(reference) is a word of N(sentence), in any order and articles aside, or the reference
-    stands there letter for letter, with whole words: so it is for scripts without blanks, and for compounds with a
-    hyphen. A reference without a word character has to stand there as it is.
+    Either every word of N(reference) is a word of N(sentence), in any order and without articles, or the reference
+    occurs literally, as whole words; this covers scripts without blanks and compounds with a
+    hyphen. A reference without a word character must occur literally.
     """
     bare = bare_words(reference)
     if not bare:
@@ -176,15 +176,15 @@ def holds_answer(sentence: str, reference: str) -> bool:
 
 
 def _is_question(sentence: str, words: list[str], question: str, reference: str) -> bool:
-    """Return whether the sentence asks, or is the question with the answer put beside it."""
+    """Return True if the sentence is a question, or the given question followed by the answer."""
     ending = sentence.rstrip(_CLOSING)
     if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
         return True
     asked = split_words(question.lstrip()[: len(sentence) + 1])  # a longer question cannot be in the sentence
     if words == asked:
         return True
-    # A question that is a phrase, or a sentence to be ended ("Capital of France?", "Mustangs are a type of?"), has to
-    # be in a good sentence.
+    # A question that is a phrase or an unfinished sentence ("Capital of France?", "Mustangs are a type of?") may
+    # occur in a valid sentence.
     if _ASKING.isdisjoint(asked) and _BEGINNING.fullmatch(asked[0]) is None:
         return False
     answer = split_words(reference)
@@ -192,21 +192,21 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
 
 
 def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
-    """Words that are not the answer's, articles aside."""
+    """Return the words that are not in the answer, without articles."""
     return set(words) - set(answer) - _ARTICLES
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:
-    """Return whether `run` stands in `words`, one after the other."""
+    """Return True if `words` has the words of `run` in sequence."""
     if len(run) > len(words):
         return False
-    # Words hold no blank, so a run of them is a piece of the text between two.
+    # Words have no blanks, so a sequence of them is a substring between two blanks.
     return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The texts of a prompt of the metric "synthetic" that the judge was shown, and what was wrong before."""
+    """The texts of a "synthetic" prompt that the judge saw, and the flaw of its first sentence."""
 
     prompt: PromptFile
     variant_name: str
@@ -214,9 +214,9 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return what a sentence repeats of the prompt; words of question and reference are nobody's own.
+    """Return a flaw if a sentence repeats words of the prompt other than those of question and reference.
 
-    The sentence is not blank and has MAX_WORDS words at most.
+    The sentence is not blank and has at most MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
@@ -233,10 +233,10 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Return whether a word of the question that says what it is about stands in the sentence, beside the reference.
+    """Return True if the sentence has, apart from the reference, a word that shows the subject of the question.
 
-    Inflections count where one word is the beginning of the other ("swim", "swimming"). True where the question has no
-    such word, or none that is not in the reference.
+    Inflections count if one word starts with the other ("swim", "swimming"). Also True if the question has no
+    such word outside the reference.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
@@ -250,7 +250,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def _run_from(words: list[str]) -> list[str]:
-    """The shortest run at the begin of `words` that counts as one; empty where they are too few."""
+    """Return the shortest sequence at the start of `words` that counts as a repetition; empty if there are too few."""
     letters = 0
     for count, word in enumerate(words, 1):
         letters += len(word)
@@ -260,7 +260,7 @@ def _run_from(words: list[str]) -> list[str]:
 
 
 def _content(words: Iterable[str]) -> frozenset[str]:
-    # Where a text has no word, `split_words` gives its punctuation.
+    # For a text without words, `split_words` returns its punctuation.
     return frozenset(word for word in words if word[0].isalnum()) - _FUNCTION_WORDS
 
 
@@ -270,17 +270,17 @@ def _head(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _own_words(shown: ShownTexts) -> str:
-    """The words of instructions and of an item without its texts, one blank around each."""
+    """Return the words of the instructions and of the item's template, each between blanks."""
     variant = shown.prompt.variants[shown.variant_name]
     item = variant.item.render({"question": "", "answer": "", "problem": shown.problem}).text
     texts = [text for text in (variant.system, item) if text.strip()]
-    # A mark between the texts that is no word: no run goes on over it.
+    # A separator that is not a word, so that no sequence crosses it.
     return " | ".join(["", *(" ".join(split_words(text)) for text in texts), ""])
 
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return of each demonstrated sentence the words that say something, with those of its answer and without them."""
+    """Return the content words of each demonstrated sentence, with and without those of its answer."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []
@@ -295,7 +295,7 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 class WritingSettings:
     """The judge, NAME@DIGEST, and the prompt that write synthetic answers.
 
-    A file of the metric "synthetic" has the variant "sentence"; where "again" is missing there is no second try.
+    A prompt of the metric "synthetic" has the variant "sentence"; without the variant "again", there is no second try.
     """
 
     model: str
@@ -304,11 +304,11 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticAnswer:
-    """The sentence that stands for a reference: the judge's, or the reference itself.
+    """The synthetic answer of a reference: the judge's sentence, or the reference itself.
 
     Attributes:
-        tries: How often the judge was asked.
-        fault: Why the reference stands for itself although it is short; "" where it does not.
+        tries: The number of times that the judge was asked.
+        fault: The reason why a short reference keeps its own text; "" otherwise.
     """
 
     text: str
@@ -320,15 +320,15 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Ask for a sentence, once more where the first one is no good, and fall back on the reference.
+    """Ask for a sentence, once more if the first one has a flaw, and fall back on the reference.
 
-    The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
-    word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). That it holds the answer then
-    says nothing any more, so it has to be about the question too. A long reference stands for itself, as does one that
-    imitates a chat's markup, and the judge is not asked. Both texts are NFC and not blank.
+    The second prompt names the flaw, and starts the judge's sentence with the reference, word for
+    word: a greedy judge would otherwise write the same again ("Moscow" for "Moskva"). Since such a sentence always has
+    the answer, it must also be about the question. A long reference keeps its own text, as does one that
+    imitates chat markup; for these, the judge is not asked. Both texts are NFC and not blank.
 
     Returns:
-        What stands for the reference, or why the judge did not answer: then nothing is to be kept.
+        The synthetic answer, or the judge's failure, after which nothing is stored.
     """
     if stands_for_itself(reference):
         return SyntheticAnswer(reference)
@@ -358,7 +358,7 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
 
 
 def _without_stop(answer: str) -> str:
-    """An answer that a sentence can go on behind: "Wonderbra" for "Wonderbra.", but "U.S." as it is."""
+    """Return the answer without a final full stop, so that a sentence can continue: "Wonderbra.", but not "U.S."."""
     bare = answer.rstrip(". \u3002")
     return bare if bare and "." not in bare else answer
 
@@ -371,24 +371,24 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """Return what was said behind its opening, which a judge repeats that cannot go on in the middle of its turn."""
+    """Remove the opening, which a judge repeats if it cannot continue in the middle of its turn."""
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 
 def _joined(begun: str, said: str) -> str:
-    """The judge's sentence, what was begun for it included; whether a blank stood between the two is not told."""
+    """Join the started sentence and the judge's continuation, which does not show if a blank was between them."""
     if not begun or not said:
         return begun + said
     if said[: len(begun)].lower() == begun.lower():
-        return said  # begun anew
+        return said  # the judge started again
     edge = begun[-1] + said[0]
     together = not said[0].isalnum() and said[0] not in _OPENING
-    # Letters of scripts without blanks are words of their own.
+    # In scripts without blanks, each letter is a word.
     return begun + said if together or (edge.isalnum() and len(split_words(edge)) == len(edge)) else f"{begun} {said}"
 
 
 def _read(text: str, question: str, answer: str, variant: Variant, *, finished: bool) -> tuple[str, Flaw | None]:
-    """The first sentence of what the judge said, tidied, and what is wrong with it."""
+    """Return the first sentence of the judge's text, cleaned up, and its flaw."""
     found, ended = first_sentence(text, keep=answer)
     sentence, _ = cut_to_words(found, MAX_WORDS)
     if neutralise(sentence, variant.delimiters) != sentence:

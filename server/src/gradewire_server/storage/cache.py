@@ -1,4 +1,4 @@
-"""Levels of the cache: LRU memory, the second level, writes behind the scenes, and their metrics."""
+"""The levels of the cache: an LRU in memory, the second level, its write-behind queue, and their metrics."""
 
 import asyncio
 import logging
@@ -21,14 +21,14 @@ from gradewire_server.storage.codec import EntryKind, pack, with_tier
 _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
-"""Bytes that a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
+"""The most bytes of an OrderedDict entry in addition to key and value; a test measures them."""
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
 _STORE_OPERATION: Final = ("store", "operation")
 
 CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
-"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
+"""Entries read at a time: a long text's token vectors are as large, and as slow to check, as 250 sentence vectors."""
 
 _CHUNK = 256
 _CHUNK_BYTES = 4 << 20
@@ -36,15 +36,15 @@ _PENDING_BYTES_EACH = 2048
 
 
 class SegmentedLru:
-    """Bytes by key. Not thread-safe: it belongs to the event loop's thread.
+    """A segmented LRU of bytes by key. Not thread-safe: it belongs to the event loop's thread.
 
     Args:
-        max_bytes: Bound of everything it keeps alive: keys, values and its own structure.
-        protected_share: Largest share of `max_bytes` for the protected segment, 0 to 1.
+        max_bytes: The limit for keys, values and its own structure together.
+        protected_share: The largest share of `max_bytes` for the protected segment, 0 to 1.
 
     Attributes:
-        used_bytes: Bytes accounted for, at most `max_bytes`.
-        evicted_entries: Total since the start.
+        used_bytes: The bytes in use, at most `max_bytes`.
+        evicted_entries: The number of evicted entries since the start.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class SegmentedLru:
         return key in self._protected or key in self._probation
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of `key`, which becomes the most recently used one, or None."""
+        """Return the value of `key`, which becomes the most recently used one, or None."""
         value = self._protected.get(key)
         if value is not None:
             self._protected.move_to_end(key)
@@ -86,20 +86,20 @@ class SegmentedLru:
         return value
 
     def peek(self, key: bytes) -> bytes | None:
-        """The value of `key` or None; not a use."""
+        """Return the value of `key` or None, without counting as a use."""
         value = self._protected.get(key)
         return self._probation.get(key) if value is None else value
 
     def refresh(self, key: bytes, value: bytes) -> None:
-        """Replaces the value of `key`, if it is there, by one of equal length; not a use."""
+        """Replace the value of `key`, if present, by one of equal length, without counting as a use."""
         for segment in (self._protected, self._probation):
             if key in segment:
                 segment[key] = value
 
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
-        """Keep `value`, replacing what is there; refused where it alone would not fit.
+        """Store `value` in place of an earlier one; ignore a value that is too large by itself.
 
-        A pinned one goes to the protected segment at once, else to probation, unless it is protected already.
+        A pinned value goes directly to the protected segment; others go to probation unless already protected.
         """
         size = _size(key, value)
         if size > self._max_bytes:
@@ -115,7 +115,7 @@ class SegmentedLru:
         self._evict()
 
     def discard(self, key: bytes) -> None:
-        """Forgets `key`."""
+        """Remove `key`."""
         value = self._probation.pop(key, None)
         if value is None:
             value = self._protected.pop(key, None)
@@ -148,7 +148,7 @@ def _size(key: bytes, value: bytes) -> int:
 
 
 class StorageTelemetry:
-    """Counters, gauges and histograms of memory and stores; one per registry."""
+    """The Prometheus metrics of memory and stores; one for each registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -179,7 +179,7 @@ class StorageTelemetry:
         self.set_breaker(BreakerState.CLOSED)
 
     def expose(self, memory: SegmentedLru) -> None:
-        """Shows how full the in-process cache is, read when it is asked for."""
+        """Expose the fill level of the in-process cache, read at each scrape."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
         self.registry.register(
@@ -188,7 +188,7 @@ class StorageTelemetry:
 
     @contextmanager
     def timed(self, store: str, operation: str) -> Iterator[None]:
-        """Counts a call of a second level, and its failure or how long it took."""
+        """Count a call of a second level, and its failure or its duration."""
         self.store_operations.labels(store, operation).inc()
         started_s = time.perf_counter()
         try:
@@ -199,7 +199,7 @@ class StorageTelemetry:
         self.store_s.labels(store, operation).observe(time.perf_counter() - started_s)
 
     def set_breaker(self, state: BreakerState) -> None:
-        """Shows the breaker's state."""
+        """Expose the breaker's state."""
         for each in BreakerState:
             self._breaker.labels(each).set(each is state)
 
@@ -208,7 +208,7 @@ class StorageTelemetry:
 
 
 class ReadCounter(Collector):
-    """A counter that something else counts."""
+    """A Prometheus counter whose value is read from elsewhere."""
 
     def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
         self._name, self._what, self._read = name, what, read
@@ -219,7 +219,7 @@ class ReadCounter(Collector):
 
 
 class Write(NamedTuple):
-    """A vector to keep, under `KeySpace.stored`; REFERENCE is kept without a time to live."""
+    """A vector to store under `KeySpace.stored`; the tier REFERENCE has no time to live."""
 
     key: bytes
     blob: bytes
@@ -228,41 +228,41 @@ class Write(NamedTuple):
     kind: EntryKind = EntryKind.SENTENCE
 
     def packed(self, expires_unix_s: int) -> bytes:
-        """Return the value to store; 0 for never expiring."""
+        """Return the value to store; 0 if it never expires."""
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
 class SecondLevel(Protocol):
-    """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
+    """A store of checked values. It never changes a vector, delays one for long, or raises an error."""
 
     @property
     def source(self) -> AnswerSource:
-        """Source that its answers are counted as."""
+        """The source under which its answers are counted."""
 
     @property
     def available(self) -> bool:
-        """Return whether writing is worth trying now."""
+        """True if a write is likely to succeed now."""
 
     async def read(
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
     ) -> list[bytes | None]:
-        """Blobs by key, None for what is not there, cannot be read in time or fails its check."""
+        """Return a blob for each key; None if it is missing, cannot be read in time, or fails its check."""
 
     async def write(self, writes: Sequence[Write]) -> int:
-        """Keeps vectors; returns how many, counted from the front, it has."""
+        """Store vectors; return the number of stored ones, counted from the front."""
 
     def degraded(self) -> str:
-        """Return why it does not work as it should, "" when it does."""
+        """Return the reason why it does not work properly, or ""."""
 
     async def close(self) -> None:
-        """Gives back what it holds."""
+        """Release its resources."""
 
 
 class WriteBehind:
-    """Queue before a second level, if there is one; entries of memory learn with which tier they are stored.
+    """A queue in front of a second level, if any; entries in memory record the tier that they are stored with.
 
-    `max_pending` is its bound in entries, and times 2 KiB in bytes; what does not fit is dropped and offered again at
-    the next hit.
+    `max_pending` limits its entries, and its bytes to 2 KiB for each. An entry that does not fit is dropped, and added
+    again at its next hit.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class WriteBehind:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: bytes, write: Write) -> None:
-        """Queues one vector; the stronger tier of two for one name stays."""
+        """Queue a vector; of two for the same name, the higher tier counts."""
         if self._store is None:
             return
         if not self._store.available:
@@ -303,7 +303,7 @@ class WriteBehind:
             self._task = asyncio.get_running_loop().create_task(self._drain(self._store))
 
     async def flush(self) -> None:
-        """Returns when all that was queued is written or given up."""
+        """Wait until all queued vectors are written or given up."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -313,8 +313,8 @@ class WriteBehind:
             writes = [self._pending[name] for name in names]
             try:
                 kept = await store.write(writes)
-            except Exception:  # noqa: BLE001 - a defect of a store must not stop what comes after
-                _log.exception("writing %d vectors failed", len(writes))
+            except Exception:  # noqa: BLE001 - a defect of a store must not stop later writes
+                _log.exception("Writing %d vectors failed", len(writes))
                 kept = 0
             for position, (name, write) in enumerate(zip(names, writes, strict=True)):
                 if self._pending.get(name) is write:

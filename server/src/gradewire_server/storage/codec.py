@@ -1,4 +1,4 @@
-"""Entries of the cache: their names, by the hash of a text, and vectors, token vectors and logits as bytes."""
+"""The entries of the cache: names from hashes of texts, and vectors, token vectors and logits as bytes."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier, TokenVectors
 
 VectorKind: TypeAlias = int
-"""SENTENCE, or a layer as in `EmbedTokens.layer`."""
+"""The kind SENTENCE, or a layer as in `EmbedTokens.layer`."""
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0
-"""Token vectors of the last layer without special tokens; layers from 1 come with them."""
+"""The kind of token vectors of the last layer without special tokens; layers from 1 include them."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
-"""All that a text was made into; SENTENCE is always there, for one pass gives all."""
+"""The blobs of a text by kind; SENTENCE is always present, since one pass computes all."""
 
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 LOGIT_DIMS = 2
-"""A logit is a float32, which takes the room of two float16 numbers."""
+"""The size of a logit (a float32) in float16 numbers."""
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
@@ -43,7 +43,7 @@ _PIECES_SHIFT: Final = 1
 
 
 class EntryKind(StrEnum):
-    """The content of an entry; token vectors of a layer with special tokens have its number behind."""
+    """The content of an entry; token vectors with special tokens have the layer's number appended."""
 
     SENTENCE = "s"
     TOKENS = "t"
@@ -52,11 +52,11 @@ class EntryKind(StrEnum):
 
 
 class KeySpace:
-    """Keys of one namespace, model and kind.
+    """The keys of one namespace, model and kind.
 
-    In the process an entry is named by the 16-byte hash alone: the space's prefix is hashed before the text, so hashes
-    of different spaces differ. Stores outside the process see `stored`, whose prefix people can read. `layer` is of
-    token vectors with special tokens, 0 otherwise; `input_prefix` is the model's, part of the exact input.
+    In the process, the 16-byte hash alone is an entry's name: the prefix is hashed before the text, so that hashes
+    of different spaces differ. Stores outside the process use `stored`, with a readable prefix. `layer` is for
+    token vectors with special tokens, otherwise 0; `input_prefix` is the model's prefix, a part of its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -72,7 +72,7 @@ class KeySpace:
         self._seed.update(len(encoded).to_bytes(4, "little") + encoded)
 
     def hashes(self, texts: Sequence[str]) -> list[bytes]:
-        """The in-process names of `texts` (NFC, no lone surrogates), 16 bytes each."""
+        """Return the in-process names of `texts` (NFC, no lone surrogates), 16 bytes each."""
         seed = self._seed
         hashes = []
         for text in texts:
@@ -82,23 +82,23 @@ class KeySpace:
         return hashes
 
     def stored(self, text_hash: bytes) -> bytes:
-        """The name of an entry in a store outside the process."""
+        """Return the name of an entry in a store outside the process."""
         return self.prefix + text_hash
 
 
 class ModelSpaces:
-    """Names of one model's entries, and the length of its vectors.
+    """The names of a model's entries, and the length of its vectors.
 
     Attributes:
-        dims: float16 numbers of an entry: dimensions of a vector; LOGIT_DIMS of a grader's logit.
-        sentence: Entries of whole texts: sentence vectors, or a grader's logits.
+        dims: The float16 numbers in an entry: a vector's dimensions, or LOGIT_DIMS for a grader's logit.
+        sentence: The keys of whole texts: sentence vectors or a grader's logits.
     """
 
     __slots__ = ("_digest", "_kind", "_make", "_prefix", "_spaces", "dims", "sentence")
 
     @classmethod
     def of_model(cls, namespace: str, model: BuiltModel) -> Self:
-        """Return those of a model as it is built: of an encoder, or of a grader."""
+        """Return the names for a built encoder or grader."""
         if model.kind == "grader":
             return cls(namespace=namespace, digest=model.digest, dims=LOGIT_DIMS, kind=EntryKind.LOGIT)
         return cls(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
@@ -119,7 +119,7 @@ class ModelSpaces:
         )
 
     def of(self, kind: VectorKind) -> KeySpace:
-        """Names of the entries that hold `kind`."""
+        """Return the keys of the entries with `kind`."""
         space = self._spaces.get(kind)
         if space is None:
             space = self._spaces[kind] = self._make(kind=EntryKind.TOKENS, layer=kind)
@@ -131,26 +131,26 @@ _ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
 
 
 class Stored(NamedTuple):
-    """A value from a second level that passed its check, with the tier it is stored as; expiry 0 for never."""
+    """A checked value from a second level, with its tier; it never expires if the expiry is 0."""
 
     blob: bytes
     expires_unix_s: int
 
 
 def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], NDArray[np.bool_]]:
-    """Rounds to what every use sees, first or cached.
+    """Round vectors to the values that every use gets, first or cached.
 
     Returns:
-        float16[n, dims], and bool[n]: the row is finite and not zero. Other rows must not enter the cache.
+        float16[n, dims], and bool[n], True if the row is finite and not zero. Other rows must not enter the cache.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not finite, which the second value says
+    with np.errstate(over="ignore", invalid="ignore"):  # the second value reports overflows, which are not finite
         rounded = vectors.astype(np.float16)
         squares = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float32)
     return rounded, np.isfinite(squares) & (squares > 0)
 
 
 def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
-    """Blobs of float16[n, dims] that no second level keeps yet."""
+    """Return blobs of float16[n, dims] that are in no second level yet."""
     n, dims = vectors.shape
     rows = np.empty((n, dims + 1), np.uint16)
     rows[:, :dims] = vectors.view(np.uint16)
@@ -160,7 +160,7 @@ def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> 
 
 
 def decode_blobs(blobs: Sequence[bytes], dims: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Blobs to (float32[n, dims] of unit rows, truncated bool[n])."""
+    """Return (float32[n, dims] with unit rows, truncated bool[n])."""
     rows = np.frombuffer(b"".join(blobs), "<u2").reshape(len(blobs), dims + 1)
     values = rows[:, :dims].view(np.float16).astype(np.float32)
     values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
@@ -168,19 +168,19 @@ def decode_blobs(blobs: Sequence[bytes], dims: int) -> tuple[NDArray[np.float32]
 
 
 def with_tier(blob: bytes, tier: Tier) -> bytes:
-    """The blob of an entry that the second level keeps as `tier`."""
+    """Return the blob of an entry that the second level stores with `tier`."""
     return blob[:-1] + bytes((tier,))
 
 
 def pack(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
-    """A blob as the value to store under `key` outside the process."""
+    """Return the value of a blob to store under `key` outside the process."""
     payload = blob[:-2]
     head = _HEADER.pack(_MAGIC[kind], _VERSION, blob[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
 def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
-    """The entry that `value` holds for `key`, or None where it holds none of this kind and of `dims` dimensions."""
+    """Return the entry in `value` for `key`; None if it has no valid one of this kind with `dims` dimensions."""
     if len(value) < _HEADER.size + 2 * dims or (kind in _ONE_LENGTH and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
@@ -194,7 +194,7 @@ def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.S
 
 
 def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
-    # The key's length first, so that no shift of bytes between key and head checks alike.
+    # The key's length comes first, so that bytes cannot move between key and head.
     state = blake2b(len(key).to_bytes(4, "little"), digest_size=8)
     state.update(key)
     state.update(head)
@@ -205,11 +205,11 @@ def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
 def encode_tokens(
     sentence_blob: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32], ids: NDArray[np.int32]
 ) -> bytes | None:
-    """Return the blob of one text, with the flags of its sentence's; None where a value is not finite.
+    """Return the blob of a text, with the flags of its sentence blob; None if a value is not finite.
 
     Args:
-        sentence_blob: Of the same text.
-        tokens: float32[n, dims] of the tokens that stand for text.
+        sentence_blob: The sentence blob of the same text.
+        tokens: float32[n, dims], vectors of the tokens.
         offsets: int32[n, 2].
         ids: int32[n].
     """
@@ -224,7 +224,7 @@ def encode_tokens(
 
 
 def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
-    """The text that `encode_tokens` made `blob` of."""
+    """Return the token vectors in a blob of `encode_tokens`."""
     count = int.from_bytes(blob[:_COUNT_BYTES], "little")
     offsets_end = _COUNT_BYTES + 8 * count
     ids_end = offsets_end + 4 * count
@@ -240,28 +240,28 @@ def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(blob: bytes, dims: int) -> bytes:
-    """The sentence blob inside; of which nobody knows here whether a second level keeps it."""
+    """Return the sentence blob inside, marked as in no second level."""
     return with_tier(blob[-2 * (dims + 1) :], Tier.WINDOW)
 
 
 def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
-    """The blob, as what it is kept, with another sentence vector inside."""
+    """Return the blob, with its tier, with another sentence vector inside."""
     return blob[: -len(sentence_blob)] + sentence_blob[:-1] + blob[-1:]
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Return whether a blob without its last two bytes is as long as it says."""
+    """Return True if a blob without its last two bytes has the length that it states."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:
-    """The blob of one answer, 1 to 127 pieces long, that no second level keeps yet."""
+    """Return the blob of an answer's logit (1 to 127 pieces) that is in no second level yet."""
     return _BLOB.pack(logit, truncated * _LOGIT_TRUNCATED | pieces << _PIECES_SHIFT, Tier.WINDOW)
 
 
 def decode_logits(blobs: Sequence[bytes]) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int32]]:
-    """Blobs to (logits float32[n], truncated bool[n], pieces int32[n])."""
+    """Return (logits float32[n], truncated bool[n], pieces int32[n])."""
     rows = np.frombuffer(b"".join(blobs), np.dtype([("logit", "<f4"), ("flags", "u1"), ("tier", "u1")]))
     flags = rows["flags"].astype(np.int32)
     return rows["logit"].astype(np.float32), (flags & _LOGIT_TRUNCATED).astype(np.bool_), flags >> _PIECES_SHIFT

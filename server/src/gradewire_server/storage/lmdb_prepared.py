@@ -1,4 +1,4 @@
-"""The prepared references on this machine's disk: synthetic answers and corpora, whose commits wait for the disk."""
+"""Prepared references on this machine's disk: synthetic answers and corpora, committed durably."""
 
 import asyncio
 import logging
@@ -24,15 +24,15 @@ _LOST: Final = Failure(
     Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
 )
 _CHECKED_EVERY: Final = 256
-"""Members that are read between two looks at the file's size."""
+"""Members that are read between two checks of the file's size."""
 _COUNT: Final = struct.Struct("<Q")
-"""Number of a group's members, under the group's own name."""
+"""The number of a group's members, stored under the group's name."""
 
 
 class DiskPrepared(PreparedStore):
-    """Synthetic answers and corpora in an LMDB environment; `PreparedStore` says what is promised.
+    """Synthetic answers and corpora in an LMDB environment, as `PreparedStore` promises.
 
-    Closes its directory, and so is closed after the vectors. Raises as `open_environment`.
+    It closes the shared directory, so close it after the vectors. Raises as `open_environment`.
     """
 
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
@@ -40,7 +40,7 @@ class DiskPrepared(PreparedStore):
         self._path = directory.path / "prepared"
         self._environment = WatchedEnvironment(directory, self._path, max_bytes=config.prepared_max_bytes, durable=True)
         self._suspect = False
-        # Not on the event loop: a durable commit waits for the disk.
+        # A durable commit waits for the disk, so it runs outside the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")
 
     @override
@@ -81,19 +81,19 @@ class DiskPrepared(PreparedStore):
         self._directory.close()
 
     async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
-        """Return what the writer's thread has done; fail in a forked child, which must not touch the files."""
+        """Return the outcome of work on the writer's thread; fail in a forked child, which must not touch the files."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     def _unreadable(self) -> Failure:
-        _log.exception("prepared references in %s cannot be read", self._path)
+        _log.exception("The prepared references in %s cannot be read", self._path)
         self._suspect = True
         return _FAILED
 
     def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         def put(transaction: Any) -> Failure | None:
-            # There is one writer at a time among all processes, so what was looked up stays so until the commit.
+            # Among all processes there is one writer at a time, so values read here stay valid until the commit.
             there = {key: transaction.get(key) for key in values}
             if any(differs(key, there[key], value) for key, value in values.items()):
                 return ALREADY_HELD
@@ -122,13 +122,13 @@ class DiskPrepared(PreparedStore):
         return self._commit(put)
 
     def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Make an empty store: prepared references are lost with their file, and items say NOT_PREPARED."""
+        """Create an empty store: prepared references are lost with their file, and items become NOT_PREPARED."""
         try:
             self._environment.rebuild()
             with self._environment.on_writer(write=False) as transaction:
                 return [transaction.get(key) for key in keys]
         except (lmdb.Error, OSError):
-            _log.exception("the store of prepared references in %s cannot be made anew", self._path)
+            _log.exception("The store of prepared references in %s cannot be created again", self._path)
             self._suspect = True
             return _FAILED
 
@@ -146,7 +146,7 @@ class DiskPrepared(PreparedStore):
         except lmdb.MapFullError:
             return _FULL
         except (lmdb.Error, OSError):
-            _log.exception("prepared references cannot be written to %s", self._path)
+            _log.exception("Prepared references cannot be written to %s", self._path)
             return _FAILED
 
     def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
@@ -170,7 +170,7 @@ class DiskPrepared(PreparedStore):
 
 
 def _number(value: bytes | None) -> int | Failure:
-    """Return a group's count of members."""
+    """Return the number of a group's members."""
     if value is None:
         return 0
     return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST

@@ -1,6 +1,6 @@
-"""The vectors on this machine's disk, in two generations; references that were embedded have a map of their own.
+"""Vectors on this machine's disk: predictions in two generations, references in a map of their own.
 
-The older generation goes when the newer is full.
+When the newer generation is full, the older one is removed.
 """
 
 import asyncio
@@ -29,31 +29,31 @@ T = TypeVar("T")
 
 _STORE: Final = "disk"
 _KEPT: Final = 2
-"""Generations of predictions."""
+"""The number of generations of predictions."""
 _MOST_ROTATIONS: Final = 4
 _GENERATION: Final = re.compile(r"predictions-(\d{6,})")
 _MAX_COPIED_BYTES: Final = 1 << 20
-"""Values of the older generation that were read, and are written to the newer one with the next write."""
+"""The most bytes read from the older generation that are copied to the newer one with the next write."""
 _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
 
 
 class Generations:
-    """The generations of one directory, as this process has them open; raises as `open_environment`.
+    """The generations of a directory that this process has open; raises as `open_environment`.
 
-    `read` may run in one thread while `write` runs in another. A process that holds a generation that another has
-    removed goes on with it until its own map is full. `max_bytes` is of all generations together.
+    `read` and `write` may run on two threads. If another process has removed a generation that this one has open, this
+    one uses it until its own map is full. `max_bytes` limits all generations together.
     """
 
     def __init__(self, directory: StoreDirectory, *, max_bytes: int) -> None:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
-        self._lock = threading.Lock()  # of the list below and of closing what is in it, never of a write
+        self._lock = threading.Lock()  # guards the dict below and closing its environments, never a write
         self._open: dict[int, WatchedEnvironment] = {}  # newest first
         with directory.rotating():
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Values by key, None for what no generation has; and positions of those that an older one had.
+        """Return a value for each key, or None, and the positions of the values from an older generation.
 
         Raises:
             TruncatedError: A file has shrunk.
@@ -75,23 +75,23 @@ class Generations:
         return values, older
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
-        """Keeps values in the newest generation, which may have to be made.
+        """Store values in the newest generation, which is created if needed.
 
         Raises:
-            OSError: A new generation cannot be made.
+            OSError: A new generation cannot be created.
             lmdb.Error: A map misbehaves, or all values together do not fit into an empty one.
         """
         for _ in range(_MOST_ROTATIONS):
             try:
                 self._put(values)
             except (lmdb.MapFullError, lmdb.MapResizedError):
-                self._rotate()  # to a generation of another process, perhaps, that is full by now as well
+                self._rotate()  # perhaps to another process's generation, which may be full as well
             else:
                 return
         self._put(values)
 
     def close(self, *, suspect: bool) -> None:
-        """Closes all maps; says whether one of them misbehaved."""
+        """Close all maps; `suspect` is True if one of them misbehaved."""
         with self._lock:
             for environment in self._open.values():
                 environment.close(suspect=suspect)
@@ -108,14 +108,14 @@ class Generations:
             found = _scan(self._directory.path)
             mine = next(iter(self._open))
             newest = max([mine, *(number for number, _ in found)])
-            if newest == mine:  # else another process has rotated already
+            if newest == mine:  # otherwise another process has already rotated
                 (self._directory.path / _name(newest + 1)).mkdir(exist_ok=True)
             for _, path in _scan(self._directory.path)[_KEPT:]:
                 shutil.rmtree(path)
             self._adopt()
 
     def _adopt(self) -> None:
-        """Opens the generations that are there now, and closes those that are not kept any more."""
+        """Open the current generations, and close those that are no longer kept."""
         found = _scan(self._directory.path)[:_KEPT] or [(1, self._directory.path / _name(1))]
         known, opened = dict(self._open), {}
         for number, path in found:
@@ -134,15 +134,15 @@ def _name(number: int) -> str:
 
 
 def _scan(path: Path) -> list[tuple[int, Path]]:
-    """Generations on disk, newest first."""
+    """Return the generations on disk, newest first."""
     found = ((_GENERATION.fullmatch(child.name), child) for child in path.iterdir())
     return sorted(((int(match[1]), child) for match, child in found if match), reverse=True)
 
 
 class DiskVectors(SecondLevel):
-    """Vectors in LMDB maps; processes may share the directory. Raises as `open_environment`.
+    """A second level in LMDB maps, whose directory processes may share; raises as `open_environment`.
 
-    The directory is held by the caller, and closed by it after this. `clock` gives Unix seconds: values carry their
+    The caller closes the directory after this store. `clock` returns Unix seconds, since values keep their
     expiry across restarts and processes.
     """
 
@@ -192,7 +192,7 @@ class DiskVectors(SecondLevel):
             chunk = keys[start : start + CHUNK_KEYS[kind]]
             found: list[bytes | None] = [None] * len(chunk)
             try:
-                # A process with a larger limit may have outgrown our map: a miss, not a defect.
+                # A process with a larger limit may have grown the file beyond our map: a miss, not a defect.
                 with self._telemetry.timed(_STORE, "read"), contextlib.suppress(lmdb.MapResizedError):
                     found = self._read(chunk, dims, kind)
             except TruncatedError as error:
@@ -214,7 +214,7 @@ class DiskVectors(SecondLevel):
                 await asyncio.get_running_loop().run_in_executor(self._writing, self._write, writes, forward)
         except (lmdb.Error, OSError) as error:
             self._no_writes_before_s = time.monotonic() + _PAUSE_AFTER_FAILED_WRITE_S
-            _log.warning("writing to %s fails: %s", self._directory.path, error)
+            _log.warning("Writing to %s failed: %s", self._directory.path, error)
             return 0
         return len(writes)
 
@@ -281,13 +281,13 @@ class DiskVectors(SecondLevel):
                 references = {}
             except lmdb.MapFullError:
                 self._references_full = True
-                _log.warning("the map of references is full; further ones are kept with the predictions")
+                _log.warning("The map of references is full; further ones are stored with the predictions")
         values = forward | predictions | references
         if values:
             self._generations.write(values)
 
     def _rebuild_soon(self, environment: WatchedEnvironment) -> None:
-        """Has the writer's thread rebuild it; until then its reads are misses."""
+        """Let the writer's thread rebuild an environment; until then, reads of it are misses."""
         if environment not in self._rebuilding:
             self._rebuilding.add(environment)
             done = asyncio.get_running_loop().run_in_executor(self._writing, self._rebuild, environment)
@@ -305,4 +305,4 @@ class DiskVectors(SecondLevel):
 
     def _misbehaved(self, error: BaseException) -> None:
         self._broken = f"{type(error).__name__}, switched off until the next start"
-        _log.warning("%s misbehaves (%s); going on without it", self._directory.path, error)
+        _log.warning("%s misbehaves (%s); continuing without it", self._directory.path, error)

@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class MacKeyError(OSError):
-    """The key of the MAC cannot be read, or is too short."""
+    """An unreadable or too short key of the MAC."""
 
 
 def read_mac_key(secret: str, file: Path | None) -> bytes:
-    """The key from a setting or from a file, whose white space at both ends does not count; b"" where there is none.
+    """Return the key from a setting, or from a file without white space at its ends; b"" without a key.
 
     Raises:
         MacKeyError: The file cannot be read, or the key has fewer than 16 bytes.
@@ -56,18 +56,18 @@ def read_mac_key(secret: str, file: Path | None) -> bytes:
             raise MacKeyError(f"redis_mac_key_file: cannot read {file}: {error.strerror}") from error
     if (secret or file is not None) and len(key) < MIN_KEY_BYTES:
         name = "redis_mac_key" if file is None else "redis_mac_key_file"
-        raise MacKeyError(f"{name}: has {len(key)} bytes, at least {MIN_KEY_BYTES} are needed (openssl rand -hex 32)")
+        raise MacKeyError(f"{name}: has {len(key)} bytes, needs at least {MIN_KEY_BYTES}. Run: openssl rand -hex 32")
     return key
 
 
 class ValueMac:
-    """Puts the MAC before values and takes it off again; without a key it leaves all values as they are.
+    """The MAC in front of stored values; without a key, values are stored without one.
 
-    `refused` counts, by ``reason``, values that were refused: ``missing``: it has no MAC; ``wrong``: it has another.
+    `refused` counts refused values by ``reason``: ``missing`` without a MAC, ``wrong`` with another MAC.
     """
 
     def __init__(self, key: bytes, refused: Counter, *, clock: Callable[[], float] = time.monotonic) -> None:
-        # Keys of any length become one of 32 bytes; the first block, with the key, is hashed once and copied.
+        # Reduce the key to 32 bytes; the first block, with the key, is hashed once and copied.
         derived = blake2b(key, digest_size=32, person=b"gradewire-redis").digest()
         self._keyed = blake2b(key=derived, digest_size=_MAC_BYTES)
         self._on = bool(key)
@@ -78,11 +78,11 @@ class ValueMac:
         self._quiet_before_s = -1.0
 
     def put(self, name: bytes, value: bytes) -> bytes:
-        """The value as the store keeps it under `name`."""
+        """Return the value with its MAC, to store under `name`."""
         return b"".join((_HEADER, self._mac(name, value), value)) if self._on else value
 
     def take(self, name: bytes, stored: bytes) -> bytes | None:
-        """The value that was `put` under `name`; None, counted and logged, for any other."""
+        """Return the value that `put` stored under `name`; count, log and return None for any other."""
         if not self._on:
             return stored
         if not stored.startswith(_HEADER):
@@ -96,7 +96,7 @@ class ValueMac:
 
     def _mac(self, name: bytes, value: bytes) -> bytes:
         state = self._keyed.copy()
-        state.update(len(name).to_bytes(4, "little") + name)  # the length keeps name and value apart
+        state.update(len(name).to_bytes(4, "little") + name)  # the length separates name and value
         state.update(value)
         return state.digest()
 
@@ -106,7 +106,7 @@ class ValueMac:
         now_s = self._clock()
         if now_s >= self._quiet_before_s:
             _log.warning(
-                "redis: %d values without this server's MAC were not used: written before redis_mac_key was set, by a "
+                "redis: ignored %d values without this server's MAC: written before redis_mac_key was set, by a "
                 "server with another key, or by somebody else",
                 self._unlogged,
             )
@@ -114,18 +114,18 @@ class ValueMac:
 
 
 class RedisAwayError(Exception):
-    """The server did not answer, or the breaker says not to ask it."""
+    """A Redis server that does not answer, or that the breaker excludes."""
 
 
 class RedisRefusedError(RedisAwayError):
-    """The server answered that it will not: it is full, a replica, or we lack a permission."""
+    """A refusal by the Redis server: it is full or a replica, or we lack a permission."""
 
 
 class RedisClient:
-    """Connection pool, timeouts, breaker and probe of one server.
+    """A client of one Redis server with connection pool, timeouts, breaker and probe.
 
-    A command that is cut off closes its connection, so its late reply cannot be taken for another command's. The stores
-    put `mac` before values and take it off again.
+    A cancelled command closes its connection, so that its late reply is not taken for another command's. The stores
+    add `mac` to values and check it when reading.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
@@ -147,11 +147,11 @@ class RedisClient:
 
     @property
     def available(self) -> bool:
-        """Return whether to try writing now: the breaker is closed and no write was refused a short while ago."""
+        """True if the breaker is closed and no write was refused recently."""
         return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
-        """Return why it does not work as it should, "" when it does."""
+        """Return the reason why it does not work properly, or ""."""
         if not self._breaker.closed:
             return "redis: breaker open"
         if self._refused("read"):
@@ -159,46 +159,46 @@ class RedisClient:
         return "redis: writing fails" if self._refused("write") else ""
 
     async def connect(self) -> None:
-        """Opens a first connection, so that the first request need not; a server that is away is only noted."""
+        """Open a first connection in advance of requests; only log a server that does not answer."""
         try:
             await self._timed("probe", self._config.write_timeout_s, self._client.ping)
         except RedisAwayError as error:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
-        """Values by key; per slot on a cluster.
+        """Return values by key, fetched by slot on a cluster.
 
         Raises:
-            RedisAwayError: There is no answer, or one with another number of values.
+            RedisAwayError: There is no answer, or it has a wrong number of values.
             RedisRefusedError: The answer is an error.
         """
         fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
         return await self._read_each(lambda: fetch(keys), len(keys))
 
     async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
-        """Keeps values in one round trip; those in `ttl_s` for that long.
+        """Store values in one round trip; keys in `ttl_s` get that time to live.
 
         Raises:
-            RedisAwayError: At least one was not kept.
-            RedisRefusedError: The same, and the server says so.
+            RedisAwayError: At least one value was not stored.
+            RedisRefusedError: The same, because the server refused it.
         """
         await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
 
     async def add(self, values: Mapping[bytes, bytes]) -> None:
-        """Keeps values whose key has none yet, in one round trip; what is there stays, whoever else writes.
+        """Store values under unused keys, in one round trip; existing values stay, even with concurrent writers.
 
         Raises:
-            RedisAwayError: At least one of those that were free was not kept.
-            RedisRefusedError: The same, and the server says so.
+            RedisAwayError: At least one value with an unused key was not stored.
+            RedisRefusedError: The same, because the server refused it.
         """
         await self._set_each(values, lambda _: {"nx": True})
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
-        """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
+        """Replace a value if it is still `expected`; errors as in `add`."""
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
-        """Return how many fields a hash has, 0 where there is none; errors as `get`."""
+        """Return the number of a hash's fields, 0 if it does not exist; errors as in `get`."""
 
         async def work() -> int:
             return int(await self._client.hlen(key))  # inside, so that a reply of another type is the server's fault
@@ -206,7 +206,7 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
-        """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
+        """Return about `count` fields of a hash and the next cursor (0 at start and end); errors as in `get`."""
 
         async def work() -> tuple[int, dict[bytes, bytes]]:
             next_cursor, fields = await self._client.hscan(key, cursor, count=count)
@@ -215,15 +215,15 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
-        """Values of a hash by field; errors as `get`."""
+        """Return values of a hash by field; errors as in `get`."""
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
-        """Sets fields of a hash, which has no time to live; errors as `add`."""
+        """Set fields of a hash, without a time to live; errors as in `add`."""
         await self._write(lambda: self._client.hset(key, mapping=values))
 
     async def close(self) -> None:
-        """Ends the probe and the connections."""
+        """End the probe and the connections."""
         self._closing = True
         if self._probe is not None:
             self._probe.cancel()
@@ -256,7 +256,7 @@ class RedisClient:
         await self._call("write", self._config.write_timeout_s, work)
 
     async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
-        # Waiting for a slot is not timed: those before us are, and the breaker empties the line.
+        # The wait for a slot has no timeout: earlier calls have one, and the breaker clears the queue.
         async with self._slots:
             if not self._breaker.closed:
                 raise RedisAwayError(self.degraded())
@@ -269,10 +269,10 @@ class RedisClient:
                 async with asyncio.timeout(timeout_s):
                     result = await work()
         except ResponseError as error:
-            if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
+            if isinstance(error, ClusterDownError):  # one part of the cluster answers for another that does not
                 self._breaker.failed()
                 raise RedisAwayError(type(error).__name__) from error
-            # An answer all the same. The text of the error is not logged: it may quote what was sent.
+            # The server did answer. Do not log the error's text, which may quote the request.
             self._breaker.succeeded()
             if not self._refused(operation):
                 _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
@@ -296,7 +296,7 @@ class RedisClient:
         if state is BreakerState.CLOSED:
             _log.warning("redis at %s answers again", self.address)
         elif state is BreakerState.OPEN and (self._probe is None or self._probe.done()) and not self._closing:
-            _log.warning("redis at %s fails or is slow; going on without it", self.address)
+            _log.warning("redis at %s fails or is slow; continuing without it", self.address)
             self._probe = asyncio.get_running_loop().create_task(self._probe_until_closed())
 
     async def _probe_until_closed(self) -> None:
@@ -308,7 +308,7 @@ class RedisClient:
 
 
 def _connect(config: RedisConfig) -> Any:
-    # One attempt: what fails is a miss at once. A cluster needs a second one, to follow a slot that has moved.
+    # Make one attempt: a failure is a miss. A cluster needs a second attempt to follow a slot that has moved.
     common: dict[str, Any] = {
         "socket_timeout": max(config.timeout_s, config.write_timeout_s),
         "socket_connect_timeout": config.timeout_s,
@@ -320,6 +320,6 @@ def _connect(config: RedisConfig) -> Any:
 
 
 def _address(url: str) -> str:
-    """The server's address without user and password, for people."""
+    """Return the server's address for messages, without user and password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

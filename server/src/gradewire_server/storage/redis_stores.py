@@ -1,4 +1,4 @@
-"""Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes that use the server."""
+"""Vectors, synthetic answers and corpora in Redis, which all gradewire processes of the Redis server share."""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -30,7 +30,7 @@ _TOO_LARGE = Failure(
 
 
 class RedisVectors(SecondLevel):
-    """The second level in Redis. References have no time to live, predictions have one."""
+    """The second level in Redis; predictions have a time to live, references have none."""
 
     source = AnswerSource.REDIS
 
@@ -84,7 +84,7 @@ class RedisVectors(SecondLevel):
 
     @override
     async def close(self) -> None:
-        # The client is closed by the prepared answers, which are closed last.
+        # The store of prepared answers, which is closed last, closes the client.
         return
 
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
@@ -101,7 +101,7 @@ class RedisVectors(SecondLevel):
 def _answering_failures(
     work: Callable[Concatenate["RedisPrepared", P], Awaitable[T]],
 ) -> Callable[Concatenate["RedisPrepared", P], Coroutine[Any, Any, T | Failure]]:
-    """Has a method answer with a failure where the server does not answer, or refuses."""
+    """Make a method return a failure if the server does not answer or refuses."""
 
     @wraps(work)
     async def answer(store: "RedisPrepared", /, *given: P.args, **named: P.kwargs) -> T | Failure:
@@ -114,11 +114,11 @@ def _answering_failures(
 
 
 class RedisPrepared(PreparedStore):
-    """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
+    """Synthetic answers and corpora in Redis, without a time to live, as durable as the Redis server's configuration.
 
-    A group is one hash, so that a cluster keeps it in one place. A value whose MAC is refused is shown as b"", which
-    passes no check: a synthetic answer is as if it were not there, an entry of a corpus is damaged. The client is
-    closed with this store.
+    A group is one hash, so that a cluster keeps it in one slot. A value with a refused MAC is read as b"", which
+    passes no check: a synthetic answer counts as missing, and an entry of a corpus as damaged. This store
+    closes the client.
     """
 
     def __init__(self, client: RedisClient) -> None:
@@ -134,7 +134,7 @@ class RedisPrepared(PreparedStore):
     @_answering_failures
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         wanted = {key: self._mac.put(key, value) for key, value in values.items()}
-        # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
+        # Read first, so that the same content needs no write, which a full server or a replica would refuse.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
@@ -145,8 +145,8 @@ class RedisPrepared(PreparedStore):
             await self._client.add(dict(missing[start : start + _SENTENCE_KEYS]))
         for key, found in there.items():
             if found is not None and found != wanted[key]:
-                await self._client.replace(key, found, wanted[key])  # damaged, or it would be ALREADY_HELD
-        # Who came first has the key; and only what is read back is known to be there.
+                await self._client.replace(key, found, wanted[key])  # a damaged value; another answer is ALREADY_HELD
+        # The first writer owns the key, and only a value that is read back is known to be stored.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
@@ -181,7 +181,7 @@ class RedisPrepared(PreparedStore):
         names = list(values)
         for start in range(0, len(names), _SENTENCE_KEYS):
             chunk = names[start : start + _SENTENCE_KEYS]
-            # Looked at first and last as in `write`.
+            # Read before and after, as in `write`.
             there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
             wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
             missing = {name: wanted[name] for name, value in there if value != wanted[name]}
@@ -196,14 +196,14 @@ class RedisPrepared(PreparedStore):
         await self._client.close()
 
     async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Values as the server keeps them, in front of each its MAC where there is a key."""
+        """Return values as stored, each with its MAC in front if there is a key."""
         values: list[object] = []
         for start in range(0, len(keys), _SENTENCE_KEYS):
             values += await self._client.get(keys[start : start + _SENTENCE_KEYS])
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """Return what the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
+        """Return the stored values of the keys; `ALREADY_HELD` if one is a different answer."""
         there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there

@@ -1,4 +1,4 @@
-"""Reference sets by name, and the stores of prepared synthetic answers and corpora: inputs, not cache luck."""
+"""Reference sets by name, and the interface of stores for their synthetic answers and corpora, which never expire."""
 
 import asyncio
 import json
@@ -40,38 +40,38 @@ _DAMAGED: Final = Failure(
 
 
 class PreparedStore(Protocol):
-    """Values by key, and groups of values by name. Every operation answers with a failure rather than raise.
+    """A store of values by key, and of groups of values by name. Operations return failures instead of raising errors.
 
-    A group is named by a key of its own length and prefix; its members have names of 16 bytes.
+    A group's name is a key with its own length and prefix; its members have names of 16 bytes.
     """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Values by key, None for what is not there."""
+        """Return a value for each key, or None."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Keeps values; they are durable when it returns None.
+        """Store values, durably once it returns None.
 
-        A key that has another intact value keeps it: the answer is `ALREADY_HELD` then, whoever else writes at the same
-        time.
+        A key with a different intact value keeps it, and the result is `ALREADY_HELD`, even with concurrent
+        writers.
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
-        """Return how many members a group has; cheap."""
+        """Return the number of a group's members; this is cheap."""
 
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """All members by name, or a failure where one is lost. What is added meanwhile may be there or not."""
+        """Return all members by name, or a failure if one is lost; concurrently added ones may be missing."""
 
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Keeps values by name; they are durable when it returns None, and what stood there before is replaced."""
+        """Store members by name, in place of earlier ones, durably once it returns None."""
 
     async def close(self) -> None:
-        """Gives back what it holds."""
+        """Release its resources."""
 
 
 class MemoryPreparedStore(PreparedStore):
-    """Answers that live as long as the process, for a server without disk and without Redis.
+    """A store in memory, for a server without disk and Redis.
 
-    Beyond `max_bytes` of keys and values storing fails, nothing is ever pushed out.
+    Storing more than `max_bytes` of keys and values fails; nothing is ever evicted.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -121,12 +121,12 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Return whether a value is there and passes its check; any other may be replaced."""
+    """Return True if a value exists and passes its check; any other may be replaced."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Return whether a key holds another answer than `value`, which must not replace it."""
+    """Return True if a key has a different intact answer than `value`, which must not replace it."""
     return there != value and is_intact(key, there)
 
 
@@ -135,17 +135,17 @@ def _check(key: bytes, text: bytes) -> bytes:
 
 
 def packed(key: bytes, payload: bytes) -> bytes:
-    """A value that `is_intact` under `key`."""
+    """Return a payload as a value that `is_intact` under `key`."""
     return _check(key, payload) + payload
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """Return what was `packed` under `key`; None where there is no value, or one that fails its check."""
+    """Return the payload that was `packed` under `key`; None without a value that passes its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
 
 
 class StoredReferenceSets(ReferenceSets):
-    """All reference sets of a tenant, in a store that its owner closes."""
+    """The reference sets of a tenant in a store, which the owner closes."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
@@ -185,9 +185,7 @@ class StoredReferenceSets(ReferenceSets):
         large = len(members) > _OFF_LOOP_ENTRIES
         entries = await asyncio.to_thread(_opened, group, members) if large else _opened(group, members)
         if entries is None:
-            _log.error(
-                "a corpus of %d entries has damaged ones: prepare the set again or under another name", len(members)
-            )
+            _log.error("A corpus of %d entries is damaged: prepare the set again or under another name", len(members))
         return _DAMAGED if entries is None else entries
 
     @override
@@ -254,7 +252,7 @@ class StoredReferenceSets(ReferenceSets):
 
 
 def _opened(group: bytes, members: Mapping[bytes, bytes]) -> ReferenceEntries | None:
-    """Entries of a group, None where one fails its check."""
+    """Return the entries of a group; None if one fails its check."""
     entries = []
     for name, value in members.items():
         payload = payload_of(group + name, value)

@@ -1,4 +1,4 @@
-"""Quotas of text: a bucket that fills as time goes by, and the charges of messages that draw from it."""
+"""Quotas of text: token buckets that fill over time, and the charges of messages that draw from them."""
 
 import asyncio
 import time
@@ -18,39 +18,39 @@ _MINUTE_S: Final = 60.0
 
 
 def text_tokens(size_bytes: int) -> int:
-    """Tokens of text that a message counts for: a token is four bytes of it.
+    """Return the tokens of text that a message counts for: one for each four bytes.
 
-    No tokenizer is asked: that would cost as much as a warm row, and models do not agree. So the same message always
-    counts for the same, whatever is cached, and a caller can tell how much beforehand.
+    Running a tokenizer would cost as much as a warm row, and models' tokenizers differ. This way, a message always has
+    the same charge, whatever is cached, and callers can compute it beforehand.
     """
     return -(-size_bytes // _BYTES_PER_TOKEN)
 
 
 @dataclass(slots=True)
 class Level:
-    """The tokens left in a bucket, below 0 for a debt, and when that was so."""
+    """The tokens left in a bucket (below 0 for a debt) at a point in time."""
 
     size: float
     left: float
     seen_s: float
 
     def fill(self, now_s: float) -> None:
-        """Lets in what has come since; at once after another such call it changes nothing."""
+        """Add the tokens that have accrued since the last call."""
         self.left = min(self.size, self.left + max(0.0, now_s - self.seen_s) * self.size / _MINUTE_S)
-        self.seen_s = max(self.seen_s, now_s)  # another process may have read the clock later and come first
+        self.seen_s = max(self.seen_s, now_s)  # another process may have read a later time and updated it first
 
     def resize(self, size: float) -> None:
-        """Goes on with another size; what was drawn stays drawn."""
+        """Change the size of the bucket; tokens already drawn stay drawn."""
         self.left += size - self.size
         self.size = size
 
 
 class TokenBucket(Quota):
-    """A quota of one tenant. Belongs to one event loop.
+    """The quota of one tenant, on one event loop.
 
-    It holds what may be sent in a minute. A message that is larger needs a full bucket, and leaves a debt that is paid
-    off before the next one. `level` gives the level that several processes draw from, to be changed while the context
-    lasts, by the size of a full bucket and the time; None: this bucket has its own.
+    The bucket holds the tokens of one minute. A larger message needs a full bucket and leaves a debt, which has to fill
+    up before the next message. `level` opens a level that several processes share, given the size of a full bucket and
+    the time; without it, the bucket has its own level.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TokenBucket(Quota):
             self.set_rate(tokens_per_minute)
 
     def set_rate(self, tokens_per_minute: int) -> None:
-        """Goes on with another quota; what was drawn stays drawn."""
+        """Change the quota; tokens already drawn stay drawn."""
         self._size, now_s = float(tokens_per_minute), self._clock()
         with self._level(self._size, now_s) as level:
             level.fill(now_s)
@@ -93,29 +93,29 @@ class TokenBucket(Quota):
     @override
     async def wait(self, tokens: int) -> None:
         async with self._turn:
-            while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - time is what it waits for
+            while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - it waits for time, not for an event
                 await asyncio.sleep(pause_s)
 
 
 def charge(caller: Caller, size_bytes: int) -> None:
-    """Draw a message from the tenant's quota; raise QuotaExceededError where too little of it is left."""
+    """Draw a message from the tenant's quota; raise QuotaExceededError if too little of it is left."""
     if caller.quota is not None:
         pause_s = caller.quota.take(text_tokens(size_bytes))
         if pause_s > 0:
             raise QuotaExceededError(
-                f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute); this message counts for "
+                f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute); this message needs "
                 f"{text_tokens(size_bytes)} tokens",
                 retry_after_s=pause_s,
             )
 
 
 async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
-    """Draw a message of a stream from the tenant's quota, as soon as that has room for it.
+    """Draw a stream's message from the tenant's quota, as soon as enough of it is left.
 
-    While messages wait here, in `slowed`, they take nothing of what others need.
+    Waiting messages are counted in `slowed` and take no permits from other requests.
 
     Raises:
-        QuotaExceededError: Too many of the tenant's messages wait already, or of all tenants'.
+        QuotaExceededError: Too many messages of the tenant, or of all tenants, are already waiting.
     """
     quota, tokens = caller.quota, text_tokens(size_bytes)
     if quota is None or quota.take_in_turn(tokens):
@@ -126,6 +126,6 @@ async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages)
     except OverloadedError as error:
         raise QuotaExceededError(
             f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute), and too many messages of "
-            "streams wait for it; send on fewer streams, or come back later",
+            "its streams are waiting; use fewer streams or retry later",
             retry_after_s=error.retry_after_s,
         ) from None

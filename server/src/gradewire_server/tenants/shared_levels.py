@@ -1,9 +1,9 @@
-"""Levels of tenants' quotas, in a file that several processes of this machine share.
+"""The levels of tenants' quotas, in a file that several processes of this machine share.
 
-A record for each tenant: the digest of its name, and its level. A lock of the file is held for each look (3 µs); the
-system gives it back where a process dies. A process that is stopped, or waits for a processor, may keep it for long,
-and the event loop waits for nobody: without the lock a process draws from what it saw last, and settles with the others
-when it has the lock again. The clock is the system's monotonic one, which is the same in all processes.
+Each tenant has a record: the digest of its name, and its level. A process locks the file for each access (3 µs); the
+system releases the lock if a process dies. A process that is stopped or waits for a CPU may hold the lock for long, and
+the event loop must not wait. Without the lock, a process therefore draws from the level it saw last, and settles when
+it gets the lock again. All processes use the system's monotonic clock.
 """
 
 import fcntl
@@ -28,12 +28,12 @@ _PATIENCE_S: Final = 0.001
 
 @dataclass(slots=True)
 class _Seen:
-    """The level of a tenant, as this process knows it: as seen last, less what was drawn here since.
+    """A tenant's level as this process last saw it, less the tokens that this process has drawn since.
 
     Attributes:
-        offset: Where it stands in the file; None before that was looked up.
+        offset: The position in the file; None before it was looked up.
         owed: Tokens drawn without the lock.
-        size: Set without the lock; None: none was.
+        size: A new size that was set without the lock, or None.
     """
 
     level: Level
@@ -43,7 +43,7 @@ class _Seen:
 
 
 class SharedLevels:
-    """The levels of all tenants, in a file that is made if it is not there. Belongs to one event loop."""
+    """The levels of all tenants in a file, which is created if it is missing. Belongs to one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -52,7 +52,7 @@ class SharedLevels:
 
     @contextmanager
     def of(self, tenant: str, size: float, now_s: float) -> Iterator[Level]:
-        """The level of a tenant, which is written back; a full one of `size` where it has none yet."""
+        """Yield a tenant's level and write it back after the context; a new tenant gets a full one of `size`."""
         seen = self._seen.get(tenant)
         if seen is None:
             seen = self._seen[tenant] = _Seen(Level(size, size, now_s))
@@ -75,7 +75,7 @@ class SharedLevels:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _lock(self) -> bool:
-        """Takes the lock where that is soon possible."""
+        """Acquire the lock within `_PATIENCE_S`; return False after a timeout."""
         ends_s = time.monotonic() + self._patience_s
         while True:
             try:
@@ -84,13 +84,13 @@ class SharedLevels:
                 if time.monotonic() >= ends_s:
                     self._patience_s = 0.0
                     return False
-                time.sleep(0)  # the processor may be what the other one waits for
+                time.sleep(0)  # the process that holds the lock may be waiting for this CPU
             else:
                 self._patience_s = _PATIENCE_S
                 return True
 
     def _find(self, tenant: str, first: Level) -> int:
-        """Return where the level of a tenant stands, which is added where there is none."""
+        """Return the file position of a tenant's level; append `first` for a new tenant."""
         digest = blake2b(tenant.encode(), digest_size=_DIGEST_BYTES).digest()
         length = os.fstat(self._file).st_size
         records = os.pread(self._file, length, 0)
@@ -103,7 +103,7 @@ class SharedLevels:
 
 @contextmanager
 def _without_lock(seen: _Seen, now_s: float) -> Iterator[Level]:
-    """Yield what was seen last; note what is done to it."""
+    """Yield the level seen last, and record the changes made to it."""
     level = seen.level
     level.fill(now_s)
     before = replace(level)

@@ -1,4 +1,4 @@
-"""A tenant, and the TOML form of a tokens file. Every error names the table and the key, and shows no token."""
+"""Read the tenants of a tokens file (TOML). Errors name the table and the key, and never show a token."""
 
 import re
 import tomllib
@@ -10,15 +10,15 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names of tenants and namespaces; without a colon, which keeps the parts of a cache key apart."""
+"""The form of names of tenants and namespaces; a colon would separate parts of a cache key."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
-"""Scopes of a tenant whose table names none: all but what tells of other tenants."""
+"""The default scopes of a tenant: all except those that reveal other tenants."""
 
 MAX_FILE_BYTES: Final = 4 << 20
 MAX_WEIGHT: Final = 1000.0
 MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-"""Texts that a header can carry: printable ASCII without blanks."""
+"""The form of tokens: printable ASCII without blanks, as a header can carry it."""
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 _KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
 _EMPTY_SHA256: Final = sha256(b"").digest()
@@ -29,12 +29,13 @@ class Tenant:
     """A tenant.
 
     Attributes:
-        name: Of its table.
-        namespace: Whose sets, verdicts and cache entries it sees; tenants that share one see each other's.
+        name: The name of its table.
+        namespace: The namespace of the sets, verdicts and cache entries that it sees, also those of other tenants of
+            the namespace.
         token_sha256: SHA-256 of each of its tokens, 32 bytes; at least one.
-        scopes: What its tokens are good for; at least one.
-        weight: Its share of the turns beside other callers', above 0.
-        quota_tokens_per_minute: Tokens of text that it may send in a minute; None: no bound.
+        scopes: The operations that its tokens allow; at least one.
+        weight: Its share of turns relative to other callers, above 0.
+        quota_tokens_per_minute: Tokens of text that it may send in a minute; None for no limit.
     """
 
     name: str
@@ -46,28 +47,28 @@ class Tenant:
 
 
 class TokensFileError(ValueError):
-    """A tokens file cannot be used; the message names the table and the key, and shows no token."""
+    """An invalid tokens file; the message names the table and the key, and shows no token."""
 
 
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
-    """Return the tenants of a tokens file, in its order; one shares the server's namespace only if it says so.
+    """Return the tenants of a tokens file in order; a tenant shares the server's namespace only if its table says so.
 
     Raises:
-        TokensFileError: It is not TOML, has no tenant, or one of its values cannot be used.
+        TokensFileError: The text is not TOML, has no tenant, or has an invalid value.
     """
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # The parser's words name line and column, and at most one character of what stands there.
+        # The parser's message has the line and column, and at most one character of the text.
         raise TokensFileError(f"is not valid TOML: {error}") from None
     if not tables:
-        raise TokensFileError("has no tenant: nobody could call; write a table [NAME] with a token for each tenant")
+        raise TokensFileError("has no tenant, so nobody could call; write a table [NAME] with a token for each tenant")
     tenants = tuple(_tenant(name, table) for name, table in tables.items())
     own = tables.get(own_namespace)
     if own is not None and "namespace" not in own:
         raise TokensFileError(
             f"[{own_namespace}] namespace: a tenant of this name would share the server's own namespace; give the "
-            f'tenant another name or namespace, or write namespace = "{own_namespace}" where it is meant to'
+            f'tenant another name or namespace, or write namespace = "{own_namespace}" if that is intended'
         )
     _check_distinct(tenants)
     return tenants
@@ -75,12 +76,12 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
 
 def _tenant(name: str, table: object) -> Tenant:
     if NAME.fullmatch(name) is None:
-        raise TokensFileError(f"[{name[:64]!r}]: the name of a tenant is 1 to 64 letters, digits, '_', '.' or '-'")
+        raise TokensFileError(f"[{name[:64]!r}]: a tenant's name has 1 to 64 letters, digits, '_', '.' or '-'")
     if not isinstance(table, dict):
-        raise TokensFileError(f"{name}: is no table; write [{name}] and its keys below")
+        raise TokensFileError(f"{name}: must be a table; write [{name}] and its keys below it")
     unknown = [key for key in table if key not in _KEYS]
     if unknown:
-        raise TokensFileError(f"[{name}] {unknown[0][:64]!r}: there is no such key; known are {', '.join(_KEYS)}")
+        raise TokensFileError(f"[{name}] {unknown[0][:64]!r}: unknown key; take one of {', '.join(_KEYS)}")
     return Tenant(
         name=name,
         namespace=_read(name, table, "namespace", _namespace, name),
@@ -113,7 +114,7 @@ def _texts(value: object) -> list[str]:
     given = value if isinstance(value, list) else [value]
     texts = [each for each in given if isinstance(each, str)]
     if not texts or len(texts) < len(given):
-        raise ValueError("must be a text or a list of texts, and not empty")
+        raise ValueError("must be a string or a list of strings, and not empty")
     return texts
 
 
@@ -121,7 +122,7 @@ def _tokens(value: object) -> list[bytes]:
     texts = _texts(value)
     for text in texts:
         if _TOKEN.fullmatch(text) is None:
-            raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks")
+            raise ValueError("a token has 1 to 1024 printable ASCII characters without blanks")
     return [sha256(text.encode()).digest() for text in texts]
 
 
@@ -129,7 +130,7 @@ def _hashes(value: object) -> list[bytes]:
     texts = _texts(value)
     for text in texts:
         if _SHA256.fullmatch(text) is None:
-            raise ValueError("a digest is 64 hex digits: the SHA-256 of the token, without a line end behind it")
+            raise ValueError("must be 64 hex digits: the SHA-256 of the token without a line end")
     digests = [bytes.fromhex(text) for text in texts]
     if _EMPTY_SHA256 in digests:
         raise ValueError("is the digest of an empty token")
@@ -158,7 +159,7 @@ def _weight(value: object) -> float:
 
 def _quota(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_QUOTA_TOKENS_PER_MINUTE:
-        raise ValueError(f"must be a whole number from 1 to {MAX_QUOTA_TOKENS_PER_MINUTE}; leave it out for no bound")
+        raise ValueError(f"must be a whole number from 1 to {MAX_QUOTA_TOKENS_PER_MINUTE}; leave it out for no limit")
     return value
 
 

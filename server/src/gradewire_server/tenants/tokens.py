@@ -1,4 +1,4 @@
-"""Tokens: callers found by them in constant time, and a tokens file that is read again when it changes."""
+"""Find callers by their tokens in constant time, and reload the tokens file when it changes."""
 
 import asyncio
 import hmac
@@ -20,7 +20,7 @@ from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileEr
 _log = logging.getLogger(__name__)
 
 _KEY: Final = secrets.token_bytes(32)
-"""Secret of this process; nobody outside knows it."""
+"""A random secret of this process."""
 
 LOOK_EVERY_S: Final = 1.0
 
@@ -28,11 +28,11 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class TokenTable:
-    """Callers by the token that they show. Never changes: another file makes another table.
+    """An immutable table of callers by token.
 
-    A token is looked up by a keyed hash of its SHA-256. Without the key nobody can bring about two tokens that share a
-    part of their hash, so neither the length, nor how much of a token is right, nor whose it is shows in the time; and
-    a thousand tenants take as long as one.
+    It looks up a token by a keyed hash of its SHA-256. Without the key, nobody can construct tokens whose hashes share
+    a prefix, so the time of a lookup reveals neither the length of a token, nor how much of it is correct, nor its
+    owner. A lookup among a thousand tenants takes as long as with one.
     """
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
@@ -42,7 +42,7 @@ class TokenTable:
         return len(self._found)
 
     def find(self, token: str) -> Caller | None:
-        """Whose a token is; None where it is nobody's."""
+        """Return the caller with this token, or None."""
         digest = sha256(token.encode()).digest()
         known = self._found.get(_keyed(digest))
         return known[1] if known is not None and hmac.compare_digest(known[0], digest) else None
@@ -53,13 +53,13 @@ def _keyed(digest: bytes) -> bytes:
 
 
 class TokensFile:
-    """The tokens of a file, the last that could be used. Belongs to one event loop; `table` is for any thread.
+    """The tokens of a file; while the file is invalid, those of its last valid state.
 
-    Quotas of tenants outlive the file that set them, so that reading it again refills none; processes that serve
-    together share their `levels`.
+    Belongs to one event loop; `table` may be used on any thread. Tenants keep the rest of their quotas when the file is
+    reloaded. Processes that serve together share their `levels`.
 
     Raises:
-        TokensFileError: It cannot be read or used; the message names file, table and key.
+        TokensFileError: The file cannot be read or is invalid; the message names file, table and key.
     """
 
     def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:
@@ -71,23 +71,27 @@ class TokensFile:
         self.table = self._table_of(tenants)
 
     async def watch(self) -> None:
-        """Looks again and again whether the file has changed; to be cancelled."""
+        """Reload the file whenever it changes, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self.look()
             except Exception:  # noqa: BLE001 - see below
-                # Whatever it was, it is logged: were nobody to look again, a token that is taken away would stay good.
-                _log.exception("auth_tokens_file: %s could not be looked at; the old one stays", self._path)
+                # Log every error and go on: if this task ended, a revoked token would stay valid.
+                _log.exception("auth_tokens_file: %s could not be checked; the tokens read last stay valid", self._path)
 
     async def look(self) -> None:
-        """Reads the file if it has changed since it was last looked at; one that cannot be used is logged, once."""
+        """Reload the file if it has changed; log an invalid one once."""
         try:
             stamp = _stamp(await asyncio.to_thread(self._path.stat))
         except OSError as error:
             if self._stamp is not None:
                 self._stamp = None
-                _log.error("auth_tokens_file: %s cannot be read (%s); the old one stays", self._path, error.strerror)
+                _log.error(
+                    "auth_tokens_file: %s cannot be read (%s); the tokens read last stay valid",
+                    self._path,
+                    error.strerror,
+                )
             return
         if stamp == self._stamp:
             return
@@ -95,15 +99,13 @@ class TokensFile:
         try:
             self._stamp, tenants = await asyncio.to_thread(_read, self._path, self._own_namespace)
         except TokensFileError as error:
-            _log.error("auth_tokens_file: %s; the old one stays", error)
+            _log.error("auth_tokens_file: %s; the tokens read last stay valid", error)
             return
         self.table = self._table_of(tenants)
-        _log.info(
-            "auth_tokens_file: %s was read again: %d tenants, %d tokens", self._path, len(tenants), len(self.table)
-        )
+        _log.info("auth_tokens_file: reloaded %s: %d tenants, %d tokens", self._path, len(tenants), len(self.table))
 
     def _table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
-        """Return the table of these tenants; those that had a quota before go on with what is left of it."""
+        """Return the table of these tenants; a tenant that had a quota before keeps the rest of it."""
         callers: dict[bytes, Caller] = {}
         buckets: dict[str, TokenBucket] = {}
         for tenant in tenants:
@@ -132,25 +134,25 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
     except OSError as error:
         raise TokensFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(data) > MAX_FILE_BYTES:
-        raise TokensFileError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
+        raise TokensFileError(f"{path}: the file is larger than {MAX_FILE_BYTES} bytes")
     try:
         return stamp, read_tenants(data.decode(), own_namespace)
     except UnicodeDecodeError:
-        raise TokensFileError(f"{path}: is not UTF-8") from None
+        raise TokensFileError(f"{path}: the file is not UTF-8") from None
     except TokensFileError as error:
         raise TokensFileError(f"{path}: {error}") from None
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    """Differs once another file stands there, or this one was written."""
+    """Return values that change when the file is replaced or written."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Authentication:
-    """Find the caller of a call by its token; any thread may ask.
+    """The lookup of callers by token, for any thread.
 
-    Each of `tokens` lets a call in that may do everything, in the server's own namespace; those of the file are of
-    tenants. Without either every call is let in: `is_open`.
+    A call with one of `tokens` may do everything, in the server's own namespace; tokens of the file belong to tenants.
+    Without either, every call is allowed (`is_open`).
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
@@ -159,9 +161,9 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller; None where a token is needed, and `authorization` holds none.
+        """Return the caller; None if a token is required and `authorization` holds no valid one.
 
-        `peer` is the address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+        `peer` is the connection's address as gRPC writes it, for example ``ipv4:127.0.0.1:50514``.
         """
         if self.is_open:
             return anonymous_caller(peer)
