@@ -1,11 +1,12 @@
-"""Generates the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
+"""Generate the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
 
 protoc names Python modules after the path of the .proto file, which would put them into the client's package
-`gradewire`; the generated
-imports are therefore moved to `gradewire_proto`. The descriptors keep their public name, `gradewire/v1/…`.
+`gradewire`. This script moves the generated imports to `gradewire_proto`; descriptors keep their public name,
+`gradewire/v1/…`.
 
-Descriptors have no comments, so those of the protos are written beside the code, for the OpenAPI document. From those
-of types.proto follow the types and texts of metrics, choices and parts, and the tables of docs/reference/metrics.md.
+Descriptors have no comments, so a file beside the code holds those of the protos, for the OpenAPI document. The
+comments of types.proto also make the types and texts of metrics, choices and parts, and the tables of
+docs/reference/metrics.md.
 """
 
 import json
@@ -26,11 +27,11 @@ _IMPORT = re.compile(r"\bgradewire\.v1(?= import|\.\w+_pb2)")
 
 
 def generate(root: Path) -> None:
-    """Write all generated files of a checkout below `root`, whose page of metrics is read and has its tables replaced.
+    """Write all generated files of a checkout below `root`, and replace the tables in its page of metrics.
 
     Raises:
-        RuntimeError: protoc fails.
-        ValueError: A comment of types.proto lacks what is needed, or the page lacks the marks of its tables.
+        RuntimeError: protoc failed.
+        ValueError: A comment of types.proto lacks a required part, or the page lacks the marks of its tables.
     """
     for name, text in generated(root / "docs/reference/metrics.md").items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,7 @@ def generated(page: Path) -> dict[str, str]:
 
 
 def types_proto(descriptors: FileDescriptorSet) -> FileDescriptorProto:
-    """Return the file that has the metrics."""
+    """Return the file with the metrics."""
     return next(file for file in descriptors.file if file.name.endswith("/types.proto"))
 
 
@@ -63,7 +64,7 @@ def run_protoc() -> tuple[dict[str, str], FileDescriptorSet]:
     """Return the Python code by file name, and the descriptors with their comments.
 
     Raises:
-        RuntimeError: protoc fails.
+        RuntimeError: protoc failed.
     """
     sources = sorted(str(path.relative_to(PROTO_ROOT)) for path in PROTO_ROOT.glob("gradewire/v1/*.proto"))
     with TemporaryDirectory() as scratch:
@@ -86,12 +87,12 @@ def run_protoc() -> tuple[dict[str, str], FileDescriptorSet]:
 
 
 def comments_of(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
-    """Full names of a file's services, methods, messages, fields, enums and values, with the comments above them."""
+    """Yield each named element of a file (service, method, message, field, enum, value) with the comment above it."""
     for location in file.source_code_info.location:
         text = location.leading_comments
-        if text.strip() and len(location.path) % 2 == 0:  # others stand above what has no name: reserved numbers
+        if text.strip() and len(location.path) % 2 == 0:  # an odd path has no name: reserved numbers
             element, names = file, [file.package]
-            # Numbers of fields and positions in them take turns.
+            # A path alternates between the number of a field and a position in it.
             for number, position in zip(location.path[::2], location.path[1::2], strict=True):
                 element = getattr(element, element.DESCRIPTOR.fields_by_number[number].name)[position]
                 names.append(element.name)

@@ -1,4 +1,4 @@
-/** What a tarball needs and the repository has elsewhere: the compiled files and the licence. */
+/** Adds to a tarball what the repository has elsewhere: the compiled files and the licence. */
 import { execFileSync } from "node:child_process";
 import { copyFileSync, rmSync } from "node:fs";
 

@@ -178,7 +178,7 @@ def test_a_server_that_cannot_write_is_named(command: Command, tmp_path: Path) -
     old = Old(never, models=models_pb2.ListModelsResponse(server_version="0.1"))
     done = command("prepare", write_rows(tmp_path / "a.jsonl", ROWS), "--generate", stub=old)
     assert done.exit_code == 2
-    assert "this server writes no synthetic answers" in done.stderr
+    assert "this server does not write synthetic answers" in done.stderr
 
 
 def test_the_help_names_the_options(command: Command) -> None:

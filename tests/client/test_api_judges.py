@@ -41,8 +41,8 @@ def test_a_judge_is_for_metrics_that_ask_one() -> None:
     assert choice.asks_judge
     assert not choose_metrics("smile,bleu", MetricDefaults()).asks_judge
     for metrics, defaults, part in (
-        ("smile", {"judge": "j"}, "judge: none of the metrics asks one"),
-        ("lave", {"model": "m"}, "model: none of the metrics uses one (a judge is given as judge, a grader as"),
+        ("smile", {"judge": "j"}, "judge: none of the metrics has a judge"),
+        ("lave", {"model": "m"}, "model: none of the metrics has an encoder (for a judge use judge, for a grader"),
     ):
         with pytest.raises(InvalidRequest) as caught:
             choose_metrics(metrics, MetricDefaults(**defaults))
@@ -104,8 +104,8 @@ def test_a_prompt_file_says_what_it_is_called() -> None:
         (b"[" * 60_000, "is not TOML"),
         (b"a" + b".a" * 30_000 + b" = 1", "dots in a line"),
         (b"x = " + b"1" * 5000, "is not TOML"),
-        (b"", "does not say its metric"),
-        (b'metric = "lave"\nname = ""\nversion = 1', "does not say its name"),
+        (b"", "lacks its metric"),
+        (b'metric = "lave"\nname = ""\nversion = 1', "lacks its name"),
     ):
         with pytest.raises(InvalidRequest) as caught:
             read_prompt_text(data, "file.toml")

@@ -110,10 +110,10 @@ def test_rows_send_files_beside_them_and_no_others(tmp_path: Path) -> None:
     assert local_picture(str(folder / "images" / "a.png"), folder) == PNG
     assert [local_picture(f" {uri} ", folder) for uri in (DATA_URI, ADDRESS)] == [DATA_URI, ADDRESS]
     reasons = {
-        "outside of the folder": ["../secret.png", str(tmp_path / "secret.png"), "link.png"],
-        "no such file": ["images", "none.png", "4711"],
-        "found by this name": ["\0"],
-        "cannot be read|no such file|found by this name": ["round.png", "x" * 300],
+        "outside the folder": ["../secret.png", str(tmp_path / "secret.png"), "link.png"],
+        "not in the folder": ["images", "none.png", "4711"],
+        "its name is not valid": ["\0"],
+        "cannot be read|no such file|its name is not valid": ["round.png", "x" * 300],
     }
     for reason, names in reasons.items():
         for name in names:
@@ -175,15 +175,15 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
     ("change", "part"),
     [
         ({"references": {"a"}}, "items[7].references[0] is a set: give a string"),
-        ({"references": ["a", True]}, "items[7].references[1] is True, a truth value: write it as the other answers"),
+        ({"references": ["a", True]}, "items[7].references[1] is True, a truth value: write it like the other answers"),
         ({"references": ["a", None]}, "items[7].references[1] is missing (None or NaN): leave it out"),
         ({"references": [["a"], "b"]}, "items[7].references[0] is a list in a list"),
         ({"references": {"value": "a"}}, "items[7].references is an object with the keys value: give a list"),
         ({"prediction": dt.date(2024, 5, 3)}, "items[7].prediction is a date (2024-05-03): dates have many forms"),
         ({"prediction": math.inf}, "items[7].prediction is inf: give a text or a finite number"),
         ({"prediction": math.nan}, 'items[7].prediction is nan: write ""'),
-        ({"references": ["a", "\ud800"]}, "items[7].references[1] holds a lone surrogate (U+D800 at character 0)"),
-        ({"prediction": "ab\udfff"}, "items[7].prediction holds a lone surrogate (U+DFFF at character 2)"),
+        ({"references": ["a", "\ud800"]}, "items[7].references[1] has a lone surrogate (U+D800 at character 0)"),
+        ({"prediction": "ab\udfff"}, "items[7].prediction has a lone surrogate (U+DFFF at character 2)"),
         ({"prediction": None}, 'items[7].prediction is None: write ""'),
         ({"prediction": b"\xff"}, "items[7].prediction is bytes: give a string"),
         ({"prediction": b"plain"}, "items[7].prediction is bytes: give a string"),
@@ -192,7 +192,7 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
         ({"question": b"q"}, "items[7].question is bytes: give a string"),
         ({"id": b"i"}, "items[7].id is bytes: give a string"),
         ({"question": object()}, "items[7].question is a object"),
-        ({"id": "\ud800"}, "items[7].id holds a lone surrogate"),
+        ({"id": "\ud800"}, "items[7].id has a lone surrogate"),
         ({"synthetic_answers": {"a": 1}}, "items[7].synthetic_answers is an object with the keys a"),
     ],
 )
@@ -206,7 +206,7 @@ def test_problems_name_item_and_field(change: dict[str, object], part: str) -> N
 
 def test_a_missing_field_lists_what_is_there() -> None:
     assert problem({"refs": ["a"], "prediction": ""}).message == (
-        "items[7].references is missing (there is: prediction, refs): give a list of strings"
+        "items[7].references is missing (found: prediction, refs): give a list of strings"
     )
     assert "is a list" in problem(["a"]).message
 

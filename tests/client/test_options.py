@@ -133,7 +133,7 @@ def test_both_are_scored_where_nothing_stands_in_the_way(model: str | None) -> N
 def test_an_encoder_without_a_fit_has_smile_alone_and_a_remark(model: str) -> None:
     metrics, remark = usual_metrics(decode_model_list(BOTH), model)
     assert metrics == "smile"
-    assert remark == f"correctness is left out, smile is scored alone: {WHY}"
+    assert remark == f"only smile is scored, without correctness: {WHY}"
 
 
 def test_a_grader_of_the_same_name_is_no_encoder() -> None:
@@ -183,7 +183,7 @@ def test_what_is_left_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None
             assert client.score([ITEM], model="unfitted").labels == ("smile",)
         assert [list(each.scores) for each in client.score_stream([ITEM], model="unfitted")] == [["smile"]]
         assert client.score([ITEM], model="fitted").labels == ("smile", "correctness")
-    assert [record.message for record in caplog.records] == [f"correctness is left out, smile is scored alone: {WHY}"]
+    assert [record.message for record in caplog.records] == [f"only smile is scored, without correctness: {WHY}"]
 
 
 def test_who_names_both_gets_both_whatever_the_server_has() -> None:

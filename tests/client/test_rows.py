@@ -95,7 +95,7 @@ def test_objects_are_read_or_refused_never_taken_for_texts() -> None:
         "answer_start": [1],
     }
     for text in ("{'text': array(['a', ..., 'b'], dtype=object)}", "{'text': array(['a]'], dtype=object)}"):
-        with pytest.raises(ValueError, match="cannot be read"):
+        with pytest.raises(ValueError, match="cannot be parsed"):
             unpacked_object(text)
 
 

@@ -11,7 +11,7 @@ from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.annotators import annotator_agreement
 from gradewire_stats.ave import AveRows, ave_properties
 from gradewire_stats.bootstrap import LEAST_QUESTIONS, difference, estimate, free_clusters
-from gradewire_stats.preferences import JudgedPairs, pairwise_agreement
+from gradewire_stats.preferences import JudgedPairs, preference_agreement
 
 NAN = math.nan
 
@@ -97,7 +97,7 @@ def test_few_items_leave_annotators_pairs_and_samples_without_an_interval() -> N
         ratings[0], ratings[1] = 0, 1
         annotators = annotator_agreement(ratings, resamples=100)
         votes = [["A", "A", "B"] if row % 2 else ["B", "B", "B"] for row in range(count)]
-        pairs = pairwise_agreement(JudgedPairs(votes, {"e": ["A"] * count}), resamples=100)  # type: ignore[arg-type]
+        pairs = preference_agreement(JudgedPairs(votes, {"e": ["A"] * count}), resamples=100)  # type: ignore[arg-type]
         samples = AveRows(random.random((count, 2)), random.random(count), ["d"] * count)
         found = [
             annotators.alpha["nominal"],
@@ -109,7 +109,7 @@ def test_few_items_leave_annotators_pairs_and_samples_without_an_interval() -> N
         assert {not math.isnan(each.low) for each in found} == {has_interval}
     # The stratum of one pair out of many has none of its own.
     votes = [["A", "A", "A"] if row else ["A", "A", "B"] for row in range(30)]
-    report = pairwise_agreement(JudgedPairs(votes, {"e": ["A"] * 30}), resamples=100)  # type: ignore[arg-type]
+    report = preference_agreement(JudgedPairs(votes, {"e": ["A"] * 30}), resamples=100)  # type: ignore[arg-type]
     of_one = next(each for each in report.evaluators[0].strata if each.stratum == "2/3")
     assert (of_one.reproduced.value, math.isnan(of_one.reproduced.low)) == (1.0, True)
 

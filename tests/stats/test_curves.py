@@ -138,5 +138,5 @@ def test_scores_beyond_one_are_no_probabilities_and_labels_beyond_one_no_classes
     assert {name: int(counts.sum()) for name, counts in graded.distribution.counts.items()} == {"low": 2, "high": 1}
     constant = metric_curves(np.full(3, 7.0), np.array([0.0, 1, 1]))
     assert constant.distribution.edges[[0, -1]].tolist() == [6.5, 7.5]
-    with pytest.raises(ValueError, match="there are 2 scores and 1 labels"):
+    with pytest.raises(ValueError, match="2 scores and 1 labels differ"):
         metric_curves(np.zeros(2), np.zeros(1))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gradewire_stats.preferences import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
+from gradewire_stats.preferences import Choice, JudgedPairs, PreferenceReport, choices_from_scores, preference_agreement
 
 VOTES: list[list[Choice]] = [
     ["A"] * 5,
@@ -19,7 +19,7 @@ VOTES: list[list[Choice]] = [
 ]
 
 
-def figures(report: PairwiseReport, evaluator: str) -> dict[str, tuple[int, int, int, float]]:
+def figures(report: PreferenceReport, evaluator: str) -> dict[str, tuple[int, int, int, float]]:
     (found,) = (each for each in report.evaluators if each.evaluator == evaluator)
     return {line.stratum: (line.pairs, line.failed, line.ties, line.reproduced.value) for line in found.strata}
 
@@ -29,7 +29,7 @@ def test_strata_by_hand() -> None:
         "right": ["A", "B", "A", "B", "A", "A", "A", "B"],
         "failing": ["A", None, "B", "B", None, None, "A", None],
     }
-    report = pairwise_agreement(JudgedPairs(VOTES, choices, ([9, 1, 1, 2, 7, 0, 0, 3], [1, 9, 5, 2, 1, 0, 0, 4])))
+    report = preference_agreement(JudgedPairs(VOTES, choices, ([9, 1, 1, 2, 7, 0, 0, 3], [1, 9, 5, 2, 1, 0, 0, 4])))
     assert (report.no_majority, report.voted_tie) == (1, 1)
     assert [each.evaluator for each in report.evaluators] == ["right", "failing", "length", "random"]
     assert figures(report, "right") == {
@@ -63,7 +63,7 @@ def many(count: int = 4000) -> tuple[list[list[Choice]], list[Choice]]:
 def test_chance_reproduces_half_and_a_coin_decides_ties_the_same_way_for_all() -> None:
     votes, majorities = many()
     choices: dict[str, list[Choice | None]] = {"always ties": ["tie"] * 4000, "ties too": ["tie"] * 4000}
-    report = pairwise_agreement(JudgedPairs(votes, choices), resamples=100, seed=1)
+    report = preference_agreement(JudgedPairs(votes, choices), resamples=100, seed=1)
     assert figures(report, "always ties") == figures(report, "ties too")
     pairs, failed, ties, share = figures(report, "always ties")["all"]
     assert (pairs, failed, ties) == (4000, 0, 4000)
@@ -71,9 +71,9 @@ def test_chance_reproduces_half_and_a_coin_decides_ties_the_same_way_for_all() -
     assert share == pytest.approx(0.5, abs=0.032)
     assert figures(report, "random")["all"][3] == pytest.approx(0.5, abs=0.032)
     assert figures(report, "random")["all"][3] != share, "the baseline has a coin of its own"
-    again = pairwise_agreement(JudgedPairs(votes, choices), resamples=100, seed=1)
+    again = preference_agreement(JudgedPairs(votes, choices), resamples=100, seed=1)
     assert again == report
-    other = pairwise_agreement(JudgedPairs(votes, choices), resamples=100, seed=2)
+    other = preference_agreement(JudgedPairs(votes, choices), resamples=100, seed=2)
     assert figures(other, "always ties") != figures(report, "always ties")
     assert majorities.count("A") > 1000
 
@@ -85,8 +85,8 @@ def test_with_30_percent_failed_the_share_is_that_of_the_rest() -> None:
     failed = random.random(600) < 0.3
     choices: list[Choice | None] = [None if gone else choice for gone, choice in zip(failed, said, strict=True)]
     kept = np.flatnonzero(~failed)
-    whole = pairwise_agreement(JudgedPairs(votes, {"e": choices}), resamples=50)
-    rest = pairwise_agreement(
+    whole = preference_agreement(JudgedPairs(votes, {"e": choices}), resamples=50)
+    rest = preference_agreement(
         JudgedPairs([votes[row] for row in kept], {"e": [said[row] for row in kept]}), resamples=50
     )
     assert figures(whole, "e")["all"] == (len(kept), int(failed.sum()), 0, figures(rest, "e")["all"][3])
@@ -99,8 +99,8 @@ def test_intervals_widen_when_pairs_share_an_instruction() -> None:
     right = np.repeat(random.random(20) < 0.7, 20)
     other: dict[Choice, Choice] = {"A": "B", "B": "A"}
     said: list[Choice | None] = [winner if ok else other[winner] for winner, ok in zip(majorities, right, strict=True)]
-    apart = pairwise_agreement(JudgedPairs(votes, {"e": said}), resamples=500)
-    shared = pairwise_agreement(
+    apart = preference_agreement(JudgedPairs(votes, {"e": said}), resamples=500)
+    shared = preference_agreement(
         JudgedPairs(votes, {"e": said}, instructions=[f"do {row // 20}" for row in range(400)]), resamples=500
     )
     wide, narrow = (each.evaluators[0].strata[-1].reproduced for each in (shared, apart))
@@ -115,7 +115,7 @@ def test_scores_choose_and_failures_choose_nothing() -> None:
 
 def test_nothing_to_reproduce_is_undefined() -> None:
     for votes in ([], [[]], [["A", "B"]]):
-        report = pairwise_agreement(JudgedPairs(votes, {"e": ["A"] * len(votes)}), resamples=5)
+        report = preference_agreement(JudgedPairs(votes, {"e": ["A"] * len(votes)}), resamples=5)
         assert math.isnan(report.evaluators[0].strata[-1].reproduced.value)
         assert report.no_majority == len(votes)
 
@@ -123,7 +123,7 @@ def test_nothing_to_reproduce_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (JudgedPairs([["A"]], {"e": ["A", "B"]}), "there are 1 pairs with votes and 2 choices of e"),
+        (JudgedPairs([["A"]], {"e": ["A", "B"]}), "1 pairs with votes and 2 choices of e"),
         (JudgedPairs([["A"]], {"e": ["A"]}, ([1], [])), "0 lengths of B"),
         (JudgedPairs([["A"]], {"random": ["A"]}), "the name of a baseline"),
         (JudgedPairs([["C"]], {"e": ["A"]}), "a vote is 'C'"),  # type: ignore[list-item]
@@ -132,4 +132,4 @@ def test_nothing_to_reproduce_is_undefined() -> None:
 )
 def test_unreadable_pairs_are_refused(pairs: JudgedPairs, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        pairwise_agreement(pairs)
+        preference_agreement(pairs)

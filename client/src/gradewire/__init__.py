@@ -1,4 +1,4 @@
-"""gradewire: grades free-form answers, over the wire or in the process.
+"""gradewire: grade free-form answers, with a server or in the process.
 
 ```python
 from gradewire import Client
@@ -114,14 +114,14 @@ __all__ = [
     "format_metric_line",
     "parse_metric_line",
 ]
-# The metrics, their choices and their parts, as types.proto has them.
+# The metrics, their choices and their parts, generated from types.proto.
 __all__ += _metrics.__all__
 __all__ += _parts.__all__
 
 
 def __getattr__(name: str) -> str:
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - a fifth of the import time, for what few ask for
+        from importlib.metadata import version  # noqa: PLC0415 - a fifth of the import time, and rarely needed
 
         return version("gradewire")
     raise AttributeError(f"module 'gradewire' has no attribute {name!r}")

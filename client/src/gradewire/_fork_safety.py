@@ -1,4 +1,4 @@
-"""Safety after a fork: a child neither uses nor destroys what it inherits of gRPC and of its parent's threads."""
+"""Keep a forked child from using or destroying what it inherits from gRPC and its parent's threads."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ _GRPC_CORE = "grpc._cython.cygrpc"
 
 
 class Forgetful(Protocol):
-    """An object that holds what a forked child must not touch."""
+    """An object with state that a forked child must not touch."""
 
     def forget(self) -> None:
-        """Called in every forked child, before anything else runs there: starts afresh."""
+        """Start again. Runs in every forked child before anything else."""
 
 
 _forgetful: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
@@ -22,30 +22,30 @@ _grpc_is_inherited = False
 
 
 def forget_in_children(thing: Forgetful) -> None:
-    """Have `thing.forget` called in every child that this process forks while the thing lives."""
+    """Call `thing.forget` in every child that this process forks, while the thing lives."""
     _forgetful.add(thing)
 
 
 def check_grpc_usable() -> None:
-    """Refuse to use gRPC where an ancestor forked this process after it had loaded gRPC.
+    """Refuse to use gRPC if this process was forked after gRPC was loaded.
 
-    Its core then crashes or hangs here in most cases, whether its support for forks is on or off (ADR 20).
+    Its core then usually crashes or hangs, with and without its support for forks (ADR 20).
 
     Raises:
-        ForkedClientError: It is so.
+        ForkedClientError: This process inherited gRPC.
     """
     if _grpc_is_inherited:
         raise ForkedClientError(
             "gRPC was loaded before this process was forked and does not work here: make the first call after the "
-            "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
+            "fork, or start the process by spawn or forkserver (in a data loader: multiprocessing_context='spawn')"
         )
 
 
 def keep_for_good(thing: object) -> None:
-    """Keep an object and all it holds from ever being destroyed.
+    """Keep an object and everything it holds from ever being destroyed.
 
-    An encoder's session or a gRPC channel made before a fork waits, when it is destroyed in the child, for threads that
-    only the parent has: the child would hang or crash.
+    Destroying an encoder's session or a gRPC channel from before a fork waits for threads that exist only in the
+    parent, so the child would hang or crash.
     """
     import ctypes  # noqa: PLC0415 - needed in forked children only
 
@@ -61,6 +61,6 @@ def _after_fork() -> None:
 
 os.register_at_fork(after_in_child=_after_fork)
 
-# gRPC reads it when it is imported. Its own handlers of forks, on otherwise, bring threads back in the child and crash
-# one child in six of a process with a client at work (ADR 20); whoever needs them for other clients sets it to 1.
+# gRPC reads this when it is imported. Its fork handlers, on by default, restart threads in the child and crash one
+# child in six of a process with an active client (ADR 20). If you need them for other clients, set it to 1.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

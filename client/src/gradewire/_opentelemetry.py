@@ -1,4 +1,4 @@
-"""Spans and events by OpenTelemetry's API, of calls and of an engine in this process."""
+"""Spans and events over OpenTelemetry's API, for calls and for an engine in this process."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ _SCOPE: Final = "gradewire"
 
 @contextmanager
 def engine_span() -> Iterator[None]:
-    """Make OpenTelemetry's current span that of the engine, if it is recorded."""
+    """Make OpenTelemetry's current span the engine's, if it is recorded."""
     if not trace.get_current_span().is_recording():
         yield
         return
@@ -51,7 +51,7 @@ def engine_span() -> Iterator[None]:
     finally:
         try:
             CURRENT.reset(token)
-        except ValueError:  # a generator that was closed by another task, whose variables are its own
+        except ValueError:  # another task, with its own context, closed the generator
             CURRENT.set(None)
 
 
@@ -61,7 +61,7 @@ _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 @contextmanager
 def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> Iterator["OpenTelemetryCall"]:
-    """Trace a call of a client's method; with `is_current` its span is the current one within the context."""
+    """Trace a client's call. With `is_current`, its span is current inside the context manager."""
     outside = active.get_current()
     with _started(name, SpanKind.INTERNAL, attributes) as span:
         within = trace.set_span_in_context(span, outside)
@@ -98,7 +98,7 @@ def _started(name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Iterat
         yield span
     except BaseException as error:
         if not isinstance(error, GeneratorExit):
-            # Not its message, which may quote a text.
+            # Leave out the message, which may quote a user's text.
             span.set_attribute(ERROR_TYPE, type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR))
         raise
@@ -110,8 +110,8 @@ class OpenTelemetryCall(CallTrace):
     """A call of a client's method.
 
     Args:
-        outside: The application's context; where the evaluated span is the application's own, it is that of it.
-        within: The same with the call's span.
+        outside: The application's context; its span is evaluated if a row names none.
+        within: The same context with the call's span.
     """
 
     def __init__(self, outside: Context, within: Context) -> None:
@@ -121,18 +121,18 @@ class OpenTelemetryCall(CallTrace):
 
     @property
     def context(self) -> Variables:
-        """As `CallTrace.context`."""
+        """Return a copy of the context variables in which the call's span is current."""
         variables = copy_context()
         variables.run(active.attach, self._within)
         return variables
 
     def noted(self, index: int, row: Any) -> None:
-        """As `CallTrace.noted`."""
+        """Remember the span of a row, as `CallTrace.noted`."""
         if traceparent := _traceparent_of(row):
             self._noted[index] = traceparent
 
     def answered(self, results: Sequence[ItemScores | Comparison]) -> None:
-        """As `CallTrace.answered`."""
+        """Emit events, as `CallTrace.answered`."""
         if _has_events():
             for result in results:
                 self._emit(result, self._noted.pop(result.index, ""))
@@ -147,19 +147,19 @@ class OpenTelemetryCall(CallTrace):
 
 
 class OpenTelemetryRequest(RequestTrace):
-    """A request, with the gRPC code by which it ended."""
+    """A request, with its final gRPC code."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         self.code = ""
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
-        """As `RequestTrace.metadata`."""
+        """Return metadata, as `RequestTrace.metadata`."""
         events = ((EVENTS_KEY, BY_CALLER),) if _has_events() else ()
         return (*(own or ()), *metadata_of(self._span), *events) or None
 
     def answered_by(self, code: str) -> None:
-        """As `RequestTrace.answered_by`."""
+        """Record the code, as `RequestTrace.answered_by`."""
         self.code = code
 
 

@@ -1,4 +1,4 @@
-"""Rows as people have them: names of fields, cells with lists, tables; no library of tables is imported."""
+"""Read rows as users have them: names of fields, cells with lists, and tables, without importing table libraries."""
 
 import ast
 import contextlib
@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias, TypeGuard
 from gradewire.errors import InvalidRequest
 
 _MAX_CHARACTERS: Final = 1 << 20
-"""Longer cells are texts: Python's parser takes a hundred times their size in memory."""
+"""Longer cells count as text, because Python's parser needs a hundred times their size in memory."""
 _MAX_DEPTH: Final = 8
 _ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>|]+)?\)\Z", re.DOTALL)
-# A quoted text, with Python's escapes: numpy prints no comma between two of them.
+# A quoted text with Python's escapes. numpy prints no comma between two of them.
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _OBJECT: Final = re.compile(r"""\A\{\s*['"](text|answer)['"]\s*:.*\}\Z""", re.DOTALL)
 _NUMBERS: Final = re.compile(r"\[\s*-?\d+(\.\d*)?(\s+-?\d+(\.\d*)?)*\s*\]")
@@ -26,11 +26,11 @@ _ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
 _TEXT_KEYS: Final = ("text", "answer")
-"""Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
+"""Keys of the text in answers that are objects: in SQuAD and VQA."""
 _LONG_CHARACTERS: Final = 14
 _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
-"""Numbers from the one to the other are written without an exponent."""
+"""Numbers between these two are written without an exponent."""
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -51,22 +51,22 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
-"""The first name that a row has, with a value, wins."""
+"""Names of fields in rows. The first one with a value wins."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
-"""Fields of an item, by what they hold."""
+"""Fields of an item by type."""
 
 _MAIN_FIELDS: Final = ("references", "prediction", "question")
 
 _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
-"""One of them tells which table it is."""
+"""Methods that identify a table."""
 
 
 def unpacked_list(cell: str) -> list[Any] | None:
-    """Return the list that a cell holds; None where it holds none, but a text that may begin like one.
+    """Return the list in a cell; None for other text, even if it begins like a list.
 
-    Read are JSON, lists as Python prints them, numpy's scalars among their entries, its tuples and sets of texts, and
-    arrays of texts or numbers as numpy prints them.
+    Accepts JSON, lists as Python prints them (with numpy's scalars), tuples and sets of texts, and arrays of texts or
+    numbers as numpy prints them.
     """
     text = cell.strip()
     if array := _ARRAY.match(text):
@@ -83,27 +83,27 @@ def unpacked_list(cell: str) -> list[Any] | None:
 
 
 def is_of_numbers(listed: Sequence[Any]) -> bool:
-    """Return True if a list holds numbers and nothing else, and so may be an answer itself."""
+    """Return True if a list holds only numbers, so that it may be one answer."""
     return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the answer with its text that a cell holds as an object, as JSON or as Python prints it; None without one.
+    """Return the object in a cell if it has the text of an answer, as JSON or as Python prints it; else None.
 
     Raises:
-        ValueError: It is one, but in a form that cannot be read; the message goes on from the name of the field.
+        ValueError: The object cannot be parsed; the message is a continuation of the field's name.
     """
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
         return None
-    # numpy leaves out the middle of long arrays.
+    # numpy prints "..." in the middle of long arrays.
     printed = text if "..." in text else _ARRAY_INSIDE.sub(r"\1", text)
     for read, said in ((json.loads, text), (ast.literal_eval, text), (ast.literal_eval, printed)):
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = read(said)
             if isinstance(value, dict):
                 return value
-    raise ValueError(f" is an object that cannot be read ({text[:40]}…): write its texts as a JSON list")
+    raise ValueError(f" is an object that cannot be parsed ({text[:40]}…): write its texts as a JSON list")
 
 
 def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
@@ -115,7 +115,7 @@ def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
 
 def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
     try:
-        # Python reads two quoted texts side by side as one: of numpy's form that would make one answer of all.
+        # Python joins two adjacent quoted texts, which would turn numpy's form into a single answer.
         outside = "".join(_QUOTED.sub("Q", text).split())
         if _QUOTED_ONLY.fullmatch(outside):
             return [ast.literal_eval(found[0].replace("\n", "\\n")) for found in _QUOTED.finditer(text)]
@@ -135,18 +135,18 @@ def _depth(value: Any) -> int:
 
 
 class UnreadableValueError(ValueError):
-    """A value is no text; the message goes on from the name of its field: " is a date: …"."""
+    """A value that is not text; the message is a continuation of the field's name: " is a date: …"."""
 
 
 def is_missing(value: object) -> bool:
-    """Return True if a cell is empty: None, or what table libraries write for it (NaN, NaT, <NA>)."""
+    """Return True for an empty cell: None, or the table libraries' NaN, NaT and <NA>."""
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(value, float) and math.isnan(value)
 
 
 def plain(value: Any) -> Any:
-    """Return a value as Python has it: numpy's and Arrow's scalars and arrays are no others to people."""
+    """Return the Python value of a scalar or array of numpy or Arrow."""
     if isinstance(value, str | bytes | int | float | list | tuple | Mapping) or value is None:
         return value
     for name in ("as_py", "tolist"):
@@ -156,20 +156,20 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text that a value stands for; None where it is missing.
+    """Return the text of a value; None if it is missing.
 
-    A whole number that a table library holds as a float is written without ".0": it made 2 into 2.0 because another
-    row has none.
+    A whole number stored as a float is written without ".0", because a table library turns 2 into 2.0 if another row
+    has no value.
 
     Raises:
-        UnreadableValueError: It is no text, or could be written in several ways.
+        UnreadableValueError: It is not text, or could be written in several ways.
     """
     value = plain(value)
     if isinstance(value, str) or is_missing(value):
         return None if value is None or not isinstance(value, str) else value
     if isinstance(value, bool):
         raise UnreadableValueError(
-            f" is {value}, a truth value: write it as the other answers have it, for instance "
+            f" is {value}, a truth value: write it like the other answers, for instance "
             f'"{"yes" if value else "no"}" or "{str(value).lower()}"'
         )
     if isinstance(value, int):
@@ -184,15 +184,15 @@ def text_of(value: Any) -> str | None:
         raise UnreadableValueError(" is bytes: give a string")
     if callable(getattr(value, "isoformat", None)):
         raise UnreadableValueError(
-            f" is a {type(value).__name__} ({value}): dates have many forms, so give a string, as answers say it"
+            f" is a {type(value).__name__} ({value}): dates have many forms, so give a string like the answers"
         )
     raise UnreadableValueError(f" is a {type(value).__name__}: give a string")
 
 
 def _digits(value: float) -> str:
-    """Return the shortest decimal that is this number, without an exponent where people would write none."""
+    """Return the shortest decimal for a number, without an exponent for usual sizes."""
     text = repr(value)
-    # Tables give numbers of single precision in double: 3.299999952316284 for 3.3. By chance no double is one of both.
+    # Tables store single precision as double: 3.299999952316284 for 3.3. A true double hardly ever equals a single.
     if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
         shorter = (f"{value:.{digits}g}" for digits in range(6, 10))
         text = next(short for short in shorter if _single(float(short)) == _single(value))
@@ -200,7 +200,7 @@ def _digits(value: float) -> str:
 
 
 def _single(value: float) -> bytes:
-    """Return the nearest number of single precision; empty where there is none."""
+    """Return the nearest number of single precision, or b"" without one."""
     try:
         return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
     except OverflowError:
@@ -208,13 +208,13 @@ def _single(value: float) -> bytes:
 
 
 def texts_of(value: Any) -> list[str | None] | None:
-    """Return the texts that a value of references stands for; None where it is missing.
+    """Return the texts of a value of references; None if it is missing.
 
-    One text or number is a list of one; a text that holds a list of texts, as `pandas.read_csv` gives it, is that list.
-    Answers may be objects with their text, as SQuAD and VQA have them.
+    One text or number is a list of one. A text that holds a list, as from `pandas.read_csv`, is that list. Answers may
+    be objects with their text, as in SQuAD and VQA.
 
     Raises:
-        UnreadableValueError: It is no list of texts; of one entry the message begins with its place: "[2] is …".
+        UnreadableValueError: It is not a list of texts; for an entry, the message begins with its place: "[2] is …".
     """
     value = plain(value)
     if isinstance(value, str):
@@ -229,7 +229,7 @@ def texts_of(value: Any) -> list[str | None] | None:
 
 
 def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
-    # "[0, 1]" is an answer: an interval, a list of code. Only a file of texts alone has no other way to write a list.
+    # "[0, 1]" is an answer: an interval, or a list in code. Only text files have no other way to write a list.
     if (listed := unpacked_list(cell)) is not None and not is_of_numbers(listed):
         return listed
     try:
@@ -261,13 +261,13 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 
 
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of fields that a row has, by the fields' own names; those that are None are left out.
+    """Return a row's values by field name, without those that are None.
 
-    Where a row lacks one of the main fields, names that differ in capitals or in blanks around them count too.
+    If a main field is missing, names that differ in case or surrounding blanks also count.
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):
-        # The first of two that are alike.
+        # The first of several similar names wins.
         alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
         values = _values(alike, names) | values
     return values
@@ -284,12 +284,12 @@ def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """Return the name under which a row has a field, its own where it has none."""
+    """Return the row's name for a field; the field's own name if it is missing."""
     return next((alias for alias in ALIASES[name] if alias in row), name)
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as texts and lists of texts; what is missing is left out.
+    """Return the values as texts and lists of texts, without missing ones.
 
     Raises:
         UnreadableValueError: The message names the field: "references[1] is a date: …".
@@ -344,13 +344,13 @@ Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowA
 
 
 def is_table(source: object) -> TypeGuard[Table]:
-    """Return True if `table_rows` reads it."""
-    # Of the type: some libraries compute what an object is asked for, or have every name.
+    """Return True if `table_rows` can read it."""
+    # Look at the type: some libraries compute any attribute of an object, or accept every name.
     return any(callable(getattr(type(source), method, None)) for method in _METHODS)
 
 
 def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield rows of a table, lazily, each with its values by column.
+    """Yield the rows of a table, lazily, as mappings by column.
 
     Raises:
         InvalidRequest: Two columns of the table have the same name.

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop, and the same methods over an engine in this process."""
+"""The client for programs without an event loop, and a scorer with the same methods in this process."""
 
 import asyncio
 import contextlib
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 
 class Client(ClientBase):
-    """A client that scores answers on a gradewire server; `with` closes it, so does the end of the program.
+    """A client that scores answers on a gradewire server. `with` or the end of the program closes it.
 
-    The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
-    event loop runs already, as in a notebook. Forked, or pickled as its settings, it starts afresh at its first use in
-    the other process; in a child forked after gRPC was loaded its calls raise ForkedClientError.
+    It has the methods of `AsyncClient`, run on its own thread. You can use it from several threads, and while an event
+    loop runs, as in a notebook. In a forked process, or after pickling, it starts again at its first use; in a child
+    forked after gRPC was loaded its calls raise ForkedClientError.
 
     Args:
         address: HOST:PORT of the server.
-        deadline_s: For calls that do not say their own, seconds.
-        token: Sent as bearer token.
-        tls: How to encrypt; None: no encryption.
-        connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
-        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        submit_limits: How much `submit` lets wait; None: `SubmitLimits()`.
+        deadline_s: Default deadline of calls, in seconds.
+        token: Bearer token.
+        tls: Encryption; None: none.
+        connections: Connections to spread calls over; 0: as many as the server's processes need.
+        transport: Replaces the connection to `address`: `gradewire.testing.StubTransport` in tests.
+        submit_limits: Limits of `submit`; None: `SubmitLimits()`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -59,7 +59,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items, in order, and wait for the report; arguments and errors as `AsyncClient.score`."""
+        """Score items in order and wait for the report; arguments and errors as in `AsyncClient.score`."""
         taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
@@ -70,9 +70,9 @@ class Client(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
-        """Score items as they come, and give each back when it is done; arguments as `AsyncClient.score_stream`.
+        """Score items from a stream and yield each when it is done; arguments as in `AsyncClient.score_stream`.
 
-        The items are read on a thread of their own, so their source may block.
+        A separate thread reads the items, so their source may block.
         """
         rows = rows_of("items", items)
         call = CallOptions.of("Client.score_stream", metrics, options)
@@ -88,7 +88,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge which answer of each pair is the better one; arguments and errors as `AsyncClient.compare`."""
+        """Ask a judge for the better answer of each pair; arguments and errors as in `AsyncClient.compare`."""
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("Client.compare", by, options)
         return self._background.run(lambda calls: calls.compare(taken, rows, progress))
@@ -99,9 +99,9 @@ class Client(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> Iterator[Comparison]:
-        """Compare pairs as they come, and give each back when it is done; arguments as `AsyncClient.compare_stream`.
+        """Compare pairs from a stream and yield each when it is done; arguments as in `AsyncClient.compare_stream`.
 
-        The pairs are read on a thread of their own, so their source may block.
+        A separate thread reads the pairs, so their source may block.
         """
         source = rows_of("pairs", pairs)
         rows = PairRows("Client.compare_stream", by, options)
@@ -119,7 +119,7 @@ class Client(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Get references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
+        """Prepare references before answers arrive; arguments and errors as in `AsyncClient.prepare`."""
         taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
@@ -132,24 +132,24 @@ class Client(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Score later: return at once; it never raises; arguments as `AsyncClient.submit`."""
+        """Score later and return at once. Never raises; arguments as in `AsyncClient.submit`."""
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
-        except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
+        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
             return refused(error, callback)
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all that is submitted is done, callbacks included; False when timeout_s ran out before."""
+        """Wait until all submissions and their callbacks are done; return False after `timeout_s`."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
-        """Models, metrics and limits of the server."""
+        """List models, metrics and limits of the server."""
         return self._background.run(lambda calls: calls.models(deadline_s))
 
     def close(self) -> None:
-        """Finish what was submitted, for at most a minute, and close the connection; closing twice is fine."""
+        """Finish submissions, for at most a minute, and close the connection. You can close twice."""
         self._background.close()
 
     def __enter__(self) -> Self:
@@ -170,7 +170,7 @@ def _iterate(
         return await anext(batches, None)
 
     async def finish() -> None:
-        # After Ctrl-C the last take is still being cancelled, and a generator cannot be closed while it runs.
+        # After Ctrl-C the last take is still being cancelled, and a running generator cannot be closed.
         if taking is not None:
             taking.cancel()
             await asyncio.wait([taking])
@@ -181,41 +181,41 @@ def _iterate(
             yield from batch
     finally:
         reader.close()
-        with contextlib.suppress(ClientClosed, ForkedClientError):  # its generator ends with its loop, or in the parent
+        with contextlib.suppress(ClientClosed, ForkedClientError):  # ended with its loop, or in the parent
             loop.run(finish())
 
 
-# No network is in the way, so a deadline only bounds the computing itself.
+# Without a network, a deadline only limits the computation.
 EMBEDDED_DEADLINE_S = 3600.0
 
 
 class _Embedded(ClientBase):
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """Make a scorer; model and caches are opened at the first call.
+        """Make a scorer. The first call opens model and caches.
 
         Args:
-            **settings: As the server's, by name (docs/reference/settings.md): `model_repository`, `disk_directory`, …
-                `deadline_s` is for calls that do not say their own, seconds.
+            **settings: Settings of the server by name (docs/reference/settings.md): `model_repository`,
+                `disk_directory`, …, and `deadline_s`, the default deadline of calls in seconds.
 
         Raises:
             MissingExtra: The server's part is not installed.
-            InvalidRequest: A setting is unknown or has a value that cannot be used.
+            InvalidRequest: A setting is unknown or invalid.
         """
         deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
         return cls(deadline_s=deadline_s, transport=embedded_transport(**settings))
 
 
 class Scorer(_Embedded, Client):
-    """A scorer in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
+    """A scorer in this process, used like `Client`, with the same scores. Make one with `Scorer.embedded()`."""
 
 
 class AsyncScorer(_Embedded, AsyncClient):
-    """A scorer in this process, on the caller's loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
+    """A scorer in this process, used like `AsyncClient`. Make one with `AsyncScorer.embedded()`."""
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """Return the transport of `Scorer.embedded`; raises as that does."""
+    """Return the transport of `Scorer.embedded`, with the same errors."""
     try:
         from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 

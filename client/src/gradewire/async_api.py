@@ -1,4 +1,4 @@
-"""The client on the caller's own event loop."""
+"""The client for the caller's event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClientBase:
-    """The base of both clients: their settings. Each says in `_start` where its calls run."""
+    """The base class of both clients, with their settings. Subclasses start their calls in `_start`."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -65,7 +65,7 @@ class ClientBase:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings of a client, which is pickled as these."""
+    """The settings of a client, also its pickled form."""
 
     carrier: Transport | Endpoint
     deadline_s: float
@@ -76,7 +76,7 @@ class _Settings:
 
 
 class AsyncClient(ClientBase):
-    """A client that scores answers on a gradewire server; `async with` closes it; arguments and errors as `Client`."""
+    """A client that scores answers on a gradewire server, with the arguments and errors of `Client`."""
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._process_calls = ProcessCalls(make_calls)
@@ -93,25 +93,24 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items, in order.
+        """Score items in order.
 
-        Long lists are cut into requests, of which a few are in flight. An item that cannot be sent (wrong types, lone
-        surrogates, too large) becomes INVALID_INPUT and the rest is scored. When some requests are answered and others
-        fail for want of a server or of time, the items of the others are UNAVAILABLE or TIMEOUT.
+        Long lists are cut into requests, a few in flight at a time. An item that cannot be sent (wrong types, lone
+        surrogates, too large) becomes INVALID_INPUT. If only some requests are answered, the items of the others are
+        UNAVAILABLE or TIMEOUT.
 
         Args:
-            items: Mappings with the keys of `Item` or other usual names of them, `Item`s, or a table with a row for
-                each (pandas, polars, Arrow, a Hugging Face dataset).
-            metrics: `"smile,sbert"`, `"smile:fast"`, metric lines, typed metrics, or a sequence of these. None:
-                `"smile,correctness"`; smile alone, with a line in the log, where the encoder has no fit for it.
-            progress: Called with (items done, items in all) from the client's thread; an exception ends the call.
-            **options: As `gradewire.options.ScoreOptions` says: `preset`, `synthetic`, `model`, `judge`,
-                `priority`, `reference_set`, `deadline_s` (for the whole call; else the client's, an hour where a metric
-                asks a judge).
+            items: Mappings with the keys of `Item` or other usual names, `Item`s, or a table with a row for each
+                (pandas, polars, Arrow, a Hugging Face dataset).
+            metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None:
+                `"smile,correctness"`, or only smile, with a warning in the log, if the encoder has no fit.
+            progress: Called with (finished items, all items) on the client's thread; an exception ends the call.
+            **options: See `gradewire.options.ScoreOptions`: `preset`, `synthetic`, `model`, `judge`, `priority`,
+                `reference_set`, `deadline_s` (for the whole call; default: the client's, or an hour with a judge).
 
         Raises:
             InvalidRequest: The message names the argument.
-            GradewireError: No request was answered; which one says why.
+            GradewireError: No request was answered; the class says why.
         """
         rows = list(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score", metrics, options)
@@ -123,20 +122,20 @@ class AsyncClient(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
-        """Score items as they come, and give each back when it is done: not in order, `index` tells.
+        """Score items from a stream and yield each when it is done, not in order: see its `index`.
 
-        Reads at most 256 items ahead of what was taken, so the source may be endless. A stream that breaks is taken up
-        again with the unfinished items. A plain iterable is read on the event loop and must not block.
+        Reads at most 256 items ahead, so the source may be endless. After a break, a new stream resumes the unfinished
+        items. A plain iterable is read on the event loop and must not block.
 
         Args:
-            items: As `score`; read while results are taken.
-            metrics: As `score`.
-            **options: As `score`, but `deadline_s` is the longest wait for the next result while items are in work;
-                else the client's, ten minutes where a metric asks a judge.
+            items: As in `score`; read while you take results.
+            metrics: As in `score`.
+            **options: As in `score`, but `deadline_s` is the longest wait for the next result while items are in
+                progress (default: the client's, or ten minutes with a judge).
 
         Raises:
             InvalidRequest: At once; the message names the argument.
-            GradewireError: While iterating; what was yielded before stands.
+            GradewireError: During iteration; results already yielded are valid.
         """
         rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score_stream", metrics, options)
@@ -150,21 +149,21 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge which answer of each pair is the better one, in order.
+        """Ask a judge for the better answer of each pair, in order.
 
-        Each pair is shown twice, with either answer first. A pair that cannot be sent becomes INVALID_INPUT and the
-        rest is compared; what else fails, fails as items of `score` do.
+        The judge sees each pair twice, with either answer first. A pair that cannot be sent becomes INVALID_INPUT;
+        other failures are those of items in `score`.
 
         Args:
             pairs: `Pair`s, mappings with their keys, or a table with a row for each.
-            by: `"compare"`, a line of it (`"compare?references=true&mode=reason"`), or a `Compare`.
-            progress: As `score`, of pairs.
-            **options: As `gradewire.options.CompareOptions` says: `judge`, `priority`, `deadline_s` (for the whole
-                call; else the client's, an hour at least).
+            by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
+            progress: As in `score`, for pairs.
+            **options: See `gradewire.options.CompareOptions`: `judge`, `priority`, `deadline_s` (for the whole call;
+                default: the client's, at least an hour).
 
         Raises:
             InvalidRequest: The message names the argument.
-            GradewireError: No request was answered; which one says why.
+            GradewireError: No request was answered; the class says why.
         """
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare", by, options)
@@ -176,19 +175,19 @@ class AsyncClient(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> AsyncGenerator[Comparison]:
-        """Compare pairs as they come, and give each back when it is done: not in order, `index` tells.
+        """Compare pairs from a stream and yield each when it is done, not in order: see its `index`.
 
-        Reads ahead, and goes on after a break, as `score_stream`.
+        Reads ahead and resumes after a break, as `score_stream` does.
 
         Args:
-            pairs: As `compare`; read while comparisons are taken.
-            by: As `compare`.
-            **options: As `compare`, but `deadline_s` is the longest wait for the next comparison while pairs are in
-                work; else the client's, ten minutes at least.
+            pairs: As in `compare`; read while you take comparisons.
+            by: As in `compare`.
+            **options: As in `compare`, but `deadline_s` is the longest wait for the next comparison while pairs are in
+                progress (default: the client's, at least ten minutes).
 
         Raises:
             InvalidRequest: At once; the message names the argument.
-            GradewireError: While iterating; what was yielded before stands.
+            GradewireError: During iteration; comparisons already yielded are valid.
         """
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare_stream", by, options)
@@ -204,26 +203,25 @@ class AsyncClient(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Get references ready before answers come, and store synthetic answers for `synthetic="prepared"`.
+        """Prepare references before answers arrive, and store synthetic answers for `synthetic="prepared"`.
 
-        The same entries again compute nothing; after a break, call again to go on.
+        A repeated call computes nothing. After a break, call again to resume.
 
         Args:
-            entries: Mappings with the keys of `ReferenceEntry`, `ReferenceEntry`s, or a table, as items of `score`;
-                items will do.
-            metrics: What to get ready for, as `score`.
-            generate: Have a judge write a synthetic answer for each reference that has none: True for the default
-                judge, or its name, or a `SyntheticGeneration`. The set keeps them, so each is written once.
-            immutable: The set is to have these entries and never others: refused where it has other ones already, and
-                from then on nothing is added to it. `report.pinned` is its name with its digest.
-            progress: Called as entries are done, from the client's thread; an exception ends the call.
-            **options: As `gradewire.options.PrepareOptions` says: `preset`, `synthetic` (else prepared, where a
-                judge writes), `model`, `deadline_s` (for the whole call; else an hour, for encoding a large set takes
-                its time, and a day where a judge writes).
+            entries: Mappings with the keys of `ReferenceEntry`, `ReferenceEntry`s, a table as in `score`, or items.
+            metrics: Metrics to prepare for, as in `score`.
+            generate: Have a judge write a synthetic answer for each reference without one: True for the default judge,
+                its name, or a `SyntheticGeneration`. The set keeps the answers, so each is written once.
+            immutable: Freeze the set with exactly these entries; refused if it already has others. `report.pinned` is
+                its name with its digest.
+            progress: Called on the client's thread as entries are done; an exception ends the call.
+            **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (default with a judge: prepared),
+                `model`, `deadline_s` (for the whole call; default: an hour, because a large set takes long to encode,
+                or a day with a judge).
 
         Raises:
             InvalidRequest: The message names the argument.
-            GradewireError: Which one says why; what was done is kept.
+            GradewireError: The class says why; finished work is kept.
         """
         rows = list(rows_of("entries", entries))
         call = CallOptions.of("AsyncClient.prepare", metrics, options)
@@ -237,33 +235,33 @@ class AsyncClient(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Score later: take a snapshot of the items and return at once; it never blocks and never raises.
+        """Score later: copy the items and return at once. Never blocks and never raises.
 
-        All failures are in the future: Overloaded when more than `max_pending_items` or `max_pending_bytes` would be
+        The future carries all errors: Overloaded if more than `max_pending_items` or `max_pending_bytes` would be
         pending, InvalidRequest for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
 
         Args:
-            items: As `score`.
-            metrics: As `score`.
-            callback: Called with the future when it is done, on a thread for callbacks; its exceptions are logged.
-            **options: As `score`; `deadline_s` runs from when its turn comes.
+            items: As in `score`.
+            metrics: As in `score`.
+            callback: Called with the finished future, on a thread for callbacks; its exceptions are logged.
+            **options: As in `score`; `deadline_s` starts when scoring starts.
         """
         call = CallOptions.of("AsyncClient.submit", metrics, options)
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all that is submitted is done, callbacks included; False when timeout_s ran out before.
+        """Wait until all submissions and their callbacks are done; return False after `timeout_s`.
 
-        Must not be called from a callback of `submit`, which it would wait for.
+        Do not call it from a callback of `submit`, because it waits for that callback.
         """
         return await self._calls.flush(timeout_s)
 
     async def models(self, *, deadline_s: float | None = None) -> ModelList:
-        """Models, metrics and limits of the server."""
+        """List models, metrics and limits of the server."""
         return await self._calls.models(deadline_s)
 
     async def close(self) -> None:
-        """Finish what was submitted, for at most a minute, and close the connection; closing twice is fine."""
+        """Finish submissions, for at most a minute, and close the connection. You can close twice."""
         await self._calls.close()
 
     async def __aenter__(self) -> Self:

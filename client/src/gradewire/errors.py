@@ -2,22 +2,22 @@
 
 ```
 GradewireError
-├── TransportError              the call was right, but no answer came; trying again may help
-│   ├── ServerUnreachable       nobody answers at the address, or the server is shutting down (also a ConnectionError)
+├── TransportError              the call was valid, but got no answer; a retry may help
+│   ├── ServerUnreachable       no server at the address, or it is shutting down (also a ConnectionError)
 │   ├── DeadlineExceeded        not done within deadline_s (also a TimeoutError)
 │   ├── Overloaded              the server, or the queue of submit(), is full
 │   └── ServerFault             a defect of the server, or another program at the address
-├── RequestError                the same call fails again until something is changed
+├── RequestError                the same call fails again until you change something
 │   ├── InvalidRequest          the message names the argument (also a ValueError)
-│   ├── NotReady                nothing of what the call asks for is loaded there
-│   └── AccessDenied            the token is missing, wrong, or not allowed to do this
-├── InconsistentReplies         several servers at one address do not agree on metric version or model
-├── ClientClosed                the client was closed before
-├── ForkedClientError           gRPC was loaded before this process was forked, or the call began before the fork
+│   ├── NotReady                nothing that the call needs is loaded
+│   └── AccessDenied            the token is missing, wrong, or lacks a permission
+├── InconsistentReplies         servers at one address disagree on metric version or model
+├── ClientClosed                the client is closed
+├── ForkedClientError           gRPC was loaded, or the call began, before this process was forked
 └── MissingExtra                a part that is installed separately (also an ImportError)
 ```
 
-A bad item never raises: it is answered with a status (`gradewire.Status`). Every message says what to do next.
+A bad item never raises: its result has a status (`gradewire.Status`). Every message says what to do next.
 """
 
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ from typing import Self
 
 
 class GradewireError(Exception):
-    """Root of the tree; catch it to catch all."""
+    """The root of the tree: catch it to catch all."""
 
 
 class TransportError(GradewireError):
-    """The call was right, but no answer came.
+    """The call was valid, but got no answer.
 
     Attributes:
-        retry_after_s: Seconds after which the server asks to come back; None where it did not say.
-        may_pass: Whether the same call may be answered later without anything being changed; False where the address
-            cannot be right (no such host, no TLS there, another program).
+        retry_after_s: Seconds after which the server wants a retry; None if it did not say.
+        may_pass: True if the same call may succeed later; False if the address must be wrong (no such host, no TLS,
+            another program).
     """
 
     may_pass: bool = True
@@ -46,7 +46,7 @@ class TransportError(GradewireError):
 
 
 class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - reads as what happened, like httpx's names
-    """Nobody answers at the address, or the server is shutting down."""
+    """No server answers at the address, or it is shutting down."""
 
 
 class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's word for it
@@ -54,10 +54,10 @@ class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's wor
 
 
 class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
-    """The server takes no more work now, or too many submitted items wait already.
+    """The server is busy, or too many submitted items are pending.
 
     Attributes:
-        of_quota: Whether the tenant's quota is used up: none of the server's processes takes the call before
+        of_quota: True if the tenant's quota is used up: no process of the server accepts the call before
             `retry_after_s`.
     """
 
@@ -65,13 +65,13 @@ class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like h
 
 
 class ServerFault(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
-    """A defect of the server, or a server that is not gradewire."""
+    """A defect of the server, or a server of another program."""
 
     may_pass = False
 
 
 class RequestError(GradewireError):
-    """The same call will fail again until something is changed."""
+    """The same call will fail again until you change something."""
 
 
 class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's word for it
@@ -79,11 +79,11 @@ class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's word for 
 
 
 class NotReady(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
-    """Nothing of what the call asks for is loaded; the message says what is, and how to get the rest."""
+    """Nothing that the call needs is loaded. The message says what is loaded, and how to get the rest."""
 
 
 class AccessDenied(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
-    """The server does not know the token, or does not allow it this call."""
+    """The server does not know the token, or the token lacks a permission."""
 
 
 class InconsistentReplies(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
@@ -95,15 +95,15 @@ class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like
 
 
 class ForkedClientError(GradewireError):
-    """gRPC was loaded before this process was forked, or what is waited for began before the fork."""
+    """gRPC was loaded, or the call began, before this process was forked."""
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names
-    """A part of gradewire is not installed; the message holds the command that installs it."""
+    """A part of gradewire is not installed. The message has the command that installs it."""
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:
-        """Return the error where `what` cannot be imported; an error in our own packages is raised as it is."""
+        """Return the error for a failed import of `what`; raise an error in our own packages unchanged."""
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
@@ -112,7 +112,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what h
 
 @contextmanager
 def needed_by(user: str, install: str = "") -> Iterator[None]:
-    """Raise MissingExtra, with what pip is to install for a user of them, where imports within the context fail."""
+    """Raise MissingExtra, with a user and a package to install, if an import in the context fails."""
     try:
         yield
     except ImportError as error:

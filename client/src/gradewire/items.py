@@ -1,4 +1,4 @@
-"""Items to grade, with their pictures, and their check before they go on the wire."""
+"""Items to grade, with pictures, and their conversion to messages."""
 
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ from gradewire_proto.v1 import judging_pb2, types_pb2
 
 _HANDED_ON = ("data:", "https:")
 _JPEGS_MODES = frozenset({"CMYK", "YCbCr"})
-"""Usual in files, and none that PNG has."""
+"""Modes of pictures that files often have but PNG does not support."""
 _DIGEST_BYTES = 16
 
 M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
@@ -34,12 +34,11 @@ def image_messages(values: object) -> list[types_pb2.Image]:
     """Return the pictures of an item.
 
     Args:
-        values: One picture or a list of them: bytes of a file, a path (pathlib.Path), a data: URI or an https address
-            as a text (the server says of any other that it is none), a picture of Pillow's, or a mapping with `bytes`,
-            as Hugging Face's datasets have it.
+        values: A picture or a list of them: bytes of a file, a path (pathlib.Path), a data: URI or https address (the
+            server rejects other texts), a Pillow picture, or a mapping with `bytes` as in Hugging Face's datasets.
 
     Raises:
-        UnreadableValueError: The message names the place: "[1] is a float: …".
+        UnreadableValueError: The message begins with the place: "[1] is a float: …".
     """
     if isinstance(values, str) and not values.strip():
         return []
@@ -48,24 +47,24 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 
 
 def local_picture(named: str, folder: Path) -> bytes | str:
-    """Return what is sent of a picture that a row names.
+    """Return the content to send for a picture named in a row.
 
-    A URI is sent as it is. A path is read where it lies in `folder` or below: a file of rows from somewhere else must
-    not send what lies elsewhere on this machine.
+    A URI is sent unchanged. A file is read only inside `folder`, because a downloaded file of rows must not send other
+    files of this machine.
 
     Raises:
-        UnreadableValueError: There is nothing that may be sent; the message says why, without the picture's name.
+        UnreadableValueError: The picture cannot be sent; the message says why, without its name.
     """
     named = named.strip()
     if _is_handed_on(named):
-        # A lone surrogate has no place on the wire; the server refuses the address as it comes.
+        # A lone surrogate cannot be encoded; the server rejects the address.
         return named.encode(errors="replace").decode()
     with _named_reasons():
         return _file_in(named, folder).read_bytes()
 
 
 def picture_digest(named: str, folder: Path) -> str:
-    """32 hex digits over what `local_picture` sends, "" where it sends nothing; files are read piece by piece."""
+    """Return 32 hex digits over the result of `local_picture`, "" without one; files are read in chunks."""
     named = named.strip()
     if _is_handed_on(named):
         return hashlib.blake2b(named.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
@@ -83,9 +82,9 @@ def _is_handed_on(named: str) -> bool:
 def _file_in(named: str, folder: Path) -> Path:
     path = (folder / named).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableValueError("it lies outside of the folder of the rows, and nothing is sent from there")
+        raise UnreadableValueError("it lies outside the folder of the rows: move it there")
     if not path.is_file():
-        raise UnreadableValueError("there is no such file in the folder of the rows")
+        raise UnreadableValueError("it is not in the folder of the rows")
     return path
 
 
@@ -97,16 +96,16 @@ def _named_reasons() -> Iterator[None]:
         raise
     except OSError as error:
         raise UnreadableValueError(f"it cannot be read: {error.strerror or error}") from error
-    except (ValueError, RuntimeError) as error:  # a NUL in the name; links that lead to each other
-        raise UnreadableValueError("no file can be found by this name") from error
+    except (ValueError, RuntimeError) as error:  # a NUL in the name; a loop of links
+        raise UnreadableValueError("its name is not valid") from error
 
 
 def _message(position: int, value: Any) -> types_pb2.Image:
     if isinstance(value, Mapping):
-        # No path: rows come from strangers, who may name any file of this machine.
+        # Ignore its path: rows from strangers could name any file of this machine.
         value = value.get("bytes")
         if value is None:
-            raise UnreadableValueError(f"[{position}] is a mapping without bytes: give those of the file that it names")
+            raise UnreadableValueError(f"[{position}] is a mapping without bytes: give the bytes of its file")
     if isinstance(value, bytes | bytearray | memoryview):
         return types_pb2.Image(data=bytes(value))
     if isinstance(value, str):
@@ -120,7 +119,7 @@ def _message(position: int, value: Any) -> types_pb2.Image:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise UnreadableValueError(f"[{position}] cannot be read: {why}") from error
-    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # of Pillow's, which is not imported here
+    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # Pillow's, which is not imported here
         return types_pb2.Image(data=_png(position, value))
     raise UnreadableValueError(f"[{position}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")
 
@@ -129,10 +128,10 @@ def _png(position: int, picture: Any) -> bytes:
     file = io.BytesIO()
     try:
         (picture.convert("RGB") if picture.mode in _JPEGS_MODES else picture).save(file, "PNG")
-    # Whatever decoders raise over a file that is read only now.
+    # A decoder reads the file only now and may raise anything.
     except Exception as error:
         raise UnreadableValueError(
-            f"[{position}] is a picture of mode {picture.mode} that cannot be written as PNG ({error}): convert it to "
+            f"[{position}] is a picture of mode {picture.mode} that cannot be saved as PNG ({error}): convert it to "
             "RGB, or give the file's bytes"
         ) from error
     return file.getvalue()
@@ -140,24 +139,24 @@ def _png(position: int, picture: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One answer to grade. A mapping with the same keys does as well, or with other usual ones (`gradewire score`'s).
+    """An answer to grade. A mapping with the same keys, or with the other names of `gradewire score`, works too.
 
-    A field of a mapping may hold what table libraries have in the place of a text or a list: one text as the only
-    reference, numbers, arrays. Further keys are not looked at.
+    In a mapping, texts and lists may have the forms of table libraries: one text as the only reference, numbers,
+    arrays. Other keys are ignored.
 
     Attributes:
         references: One or more right answers.
         prediction: The answer to grade; blank is EMPTY_PREDICTION.
-        question: What was asked; read by sfve, by bertscore with its question, and by judge metrics.
-        id: Handed back beside the index; duplicates are allowed.
-        synthetic_answers: Each reference written out as a sentence, in the order of `references`; or empty.
-        caption: What the picture shows; read by judge metrics that are asked to (`caption=true`).
-        captions: Further captions of it, read after `caption`.
-        group: A label for summaries; never read by a metric.
-        images: What the question is about; sent where a metric shows them (`judge_verdict?image=true`). Each is the
-            bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a picture of Pillow's, a mapping with `bytes`, a
-            data: URI, or an https address of a host that the server's setting judge_image_hosts has.
-        traceparent: W3C name of the span that made the answer: events of its results belong to it. Never sent.
+        question: The question; read by sfve, bertscore with its question, correctness and judge metrics.
+        id: Your own id, returned with the result; need not be unique.
+        synthetic_answers: Each reference as a full sentence, in the order of `references`; or empty.
+        caption: A description of the picture; read by judge metrics with `caption=true`.
+        captions: Further captions, read after `caption`.
+        group: A label for summaries; no metric reads it.
+        images: Pictures that the question is about, sent for metrics that show them (`judge_verdict?image=true`): bytes
+            of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow picture, a mapping with `bytes`, a data: URI, or
+            an https address of a host in the server's setting judge_image_hosts.
+        traceparent: W3C traceparent of the span that made the answer, the parent of its result events. Never sent.
     """
 
     references: Sequence[str]
@@ -174,12 +173,12 @@ class Item:
 
 ItemLike = Item | Mapping[str, Any]
 ItemsLike = Iterable[ItemLike] | Table
-"""Items, or a table with a row for each: of pandas, polars or Arrow."""
+"""Items, or a table of pandas, polars or Arrow with a row for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """The reason why an item cannot be sent; one that is `too_large` may fit where messages may be larger."""
+    """The reason why an item cannot be sent. If it is `too_large`, larger messages may fit it."""
 
     id: str
     message: str
@@ -188,7 +187,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowForm(Generic[M]):
-    """The form of rows of one kind on the wire, with the fields that are read (but for pictures) and needed."""
+    """The wire format of a kind of rows, with the fields to read (without pictures) and required ones."""
 
     plural: str
     kind: type
@@ -201,18 +200,18 @@ _ITEMS: Final = RowForm("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIEL
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Return the message of an item of at most `max_bytes`, or what is wrong with it; never raise."""
+    """Return the message of an item with at most `max_bytes`, or its problem. Never raises."""
     return encode_row(_ITEMS, index, item, max_bytes=max_bytes, images=images)
 
 
 def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
-    """As `encode_item`, for rows of any form."""
+    """Return the message of a row of any kind, as `encode_item`."""
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
     elif not isinstance(row, Mapping):
         way_out = (
-            "give the table itself, or one of all (concat)"
+            "give the table itself, or a concatenation of all tables"
             if is_table(row)
             else f"give a mapping or a gradewire.{form.kind.__name__}"
         )
@@ -235,13 +234,13 @@ def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, ima
     if (size := message.ByteSize()) <= max_bytes:
         return message
     way_out = "send fewer or smaller pictures" if pictures else "shorten it"
-    problem = f"{position} takes {size} bytes, at most {max_bytes} fit into a message: {way_out}"
+    problem = f"{position} has {size} bytes, but at most {max_bytes} fit into a message: {way_out}"
     return ItemProblem(message.id, problem, too_large=True)
 
 
 def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
-    """Return the message of values that are texts and lists of texts already, as they nearly always are; else None."""
-    # protobuf would take a string for a list of letters, and any iterable for a list.
+    """Return the message of values that are already texts and lists of texts, the usual case; else None."""
+    # protobuf would take a string as a list of letters, and any iterable as a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
     if not listed or any(name not in values for name in form.needed):
         return None
@@ -249,7 +248,7 @@ def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
         message = form.message_type(**values)
     except (TypeError, ValueError):
         return None
-    # protobuf takes bytes that happen to be UTF-8 for text: then the same data would pass or fail by chance.
+    # protobuf accepts bytes that happen to be UTF-8, so the same data could pass or fail by chance.
     return None if holds_bytes(values) else message
 
 
@@ -258,7 +257,7 @@ def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], value
         if name not in values:
             there = ", ".join(sorted(map(_printable, row))) or "nothing"
             found = column_of(row, name)
-            problem = f"is {row[found]}" if found in row else f"is missing (there is: {there})"
+            problem = f"is {row[found]}" if found in row else f"is missing (found: {there})"
             hint = "give a list of strings" if name in LIST_FIELDS else 'write "" for an empty answer'
             return f"{row_name}.{found} {problem}: {hint}"
     for name, value in values.items():
@@ -268,14 +267,14 @@ def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], value
                 text.encode()
             except UnicodeEncodeError as error:
                 return (
-                    f"{row_name}.{field} holds a lone surrogate (U+{ord(text[error.start]):04X} at character "
-                    f"{error.start}), which is no text: decode the source as UTF-8"
+                    f"{row_name}.{field} has a lone surrogate (U+{ord(text[error.start]):04X} at character "
+                    f"{error.start}), which is not text: decode the source as UTF-8"
                 )
     return f"{row_name} cannot be encoded: check the types of its fields"
 
 
 def holds_bytes(values: Mapping[str, Any]) -> bool:
-    """Return True if bytes stand in the place of a text, or among texts."""
+    """Return True if a value or an entry of a list is bytes."""
     return any(
         isinstance(value, bytes) or (isinstance(value, list | tuple) and any(isinstance(text, bytes) for text in value))
         for value in values.values()

@@ -1,4 +1,4 @@
-"""Options of one call: their types, their defaults (the usual metrics), and the checks of arguments."""
+"""Options of calls: their types, defaults and checks."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ Priority: TypeAlias = Literal["normal", "bulk"]
 
 
 class PrepareOptions(TypedDict, total=False):
-    """Keyword arguments that all calls take; None says no more than leaving one out.
+    """Keyword arguments of all calls. None is the same as leaving one out.
 
     Attributes:
-        preset: For smile where `metrics` names none.
-        synthetic: none, inline or prepared; for smile where `metrics` does not say.
-        model: Encoder, NAME or NAME@DIGEST, for metrics that do not say their own.
-        deadline_s: Seconds; the call says of what.
+        preset: For smile, unless `metrics` names one.
+        synthetic: none, inline or prepared; for smile, unless `metrics` says it.
+        model: Encoder, NAME or NAME@DIGEST, for metrics without their own.
+        deadline_s: Seconds; see the call.
     """
 
     preset: Preset | None
@@ -37,12 +37,12 @@ class PrepareOptions(TypedDict, total=False):
 
 
 class CompareOptions(TypedDict, total=False):
-    """Keyword arguments of calls that compare; None says no more than leaving one out.
+    """Keyword arguments of calls that compare. None is the same as leaving one out.
 
     Attributes:
-        judge: NAME or NAME@DIGEST, for a comparison that does not say its own model.
+        judge: NAME or NAME@DIGEST, for a comparison without its own model.
         priority: As in `ScoreOptions`; streams are always "bulk".
-        deadline_s: Seconds; the call says of what.
+        deadline_s: Seconds; see the call.
     """
 
     judge: str | None
@@ -51,13 +51,12 @@ class CompareOptions(TypedDict, total=False):
 
 
 class ScoreOptions(PrepareOptions, total=False):
-    """Keyword arguments of calls that score: those of all calls, and three more.
+    """Keyword arguments of calls that score.
 
     Attributes:
-        judge: As `model`, for metrics that ask a judge.
-        priority: "bulk" lets the requests of others go first where a server has more work than it can do at once;
-            streams always do.
-        reference_set: What `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
+        judge: Judge, NAME or NAME@DIGEST, for judge metrics without their own.
+        priority: With "bulk", other requests go first while the server is busy; streams are always "bulk".
+        reference_set: Name from `prepare`, for metrics with synthetic, corpus or idf = prepared.
     """
 
     judge: str | None
@@ -65,33 +64,33 @@ class ScoreOptions(PrepareOptions, total=False):
     reference_set: str | None
 
 
-# Above it, seconds no longer fit into the clocks of event loops.
+# More seconds than this do not fit into the clocks of event loops.
 _MAX_DEADLINE_S = 1e9
 
 
 def check_deadline(deadline_s: object) -> float:
-    """Return the deadline, if it is one.
+    """Return the deadline, after a check.
 
     Raises:
-        InvalidRequest: It is no number, not positive, or not finite.
+        InvalidRequest: It is not a number, not positive, or not finite.
     """
     seconds = _as_float(deadline_s)
     if not 0 < seconds < math.inf:
-        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, a number more than 0 and finite")
+        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, a positive finite number")
     return min(seconds, _MAX_DEADLINE_S)
 
 
 def check_most(name: str, most: object) -> None:
-    """Refuse what is no number of things that there may be at most."""
+    """Check a maximum: a whole number, 1 or more."""
     if not isinstance(most, Integral) or most < 1:
         raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
 
 
 def rows_of(name: str, rows: Any) -> Iterable[Any]:
-    """Return what is given as items or entries, row by row; a table as mappings by column.
+    """Return the given items or entries row by row; the rows of a table are mappings by column.
 
     Raises:
-        InvalidRequest: It cannot be read row by row, or would be read wrongly so: a single row, a text.
+        InvalidRequest: The argument is not a list of rows, but for instance a single row or a text.
     """
     if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
         first = next(iter(rows))
@@ -101,46 +100,46 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
     if is_table(rows):
         return table_rows(name, rows)
     if hasattr(type(rows), "collect"):
-        raise InvalidRequest(f"{name} is a {type(rows).__name__}, which has not been computed: give {name}.collect()")
+        raise InvalidRequest(f"{name} is a {type(rows).__name__}, which is not computed yet: give {name}.collect()")
     if not _is_iterable(rows):
         raise InvalidRequest(f"{name} is a {type(rows).__name__}: give a list of mappings or a table")
     return cast("Iterable[Any]", rows)
 
 
 def check_metrics(metrics: object) -> None:
-    """Refuse what is neither a text nor a metric nor several."""
+    """Check the type of `metrics`: a text, a metric or several."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
-        raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, a line, a metric or several")
+        raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, an identifier, a metric or several")
 
 
 def check_comparison(by: object, judge: str | None) -> Compare:
-    """Return the comparison that is asked for, with the call's judge where it names none itself.
+    """Return the comparison, with the call's judge unless it names its own.
 
     Raises:
-        InvalidRequest: It is neither a comparison nor the line of one.
+        InvalidRequest: It is neither a comparison nor the identifier of one.
     """
     if isinstance(by, str):
         by = parse_comparison_line(by)
     if not isinstance(by, Compare):
-        raise InvalidRequest(f"by is a {type(by).__name__}: give 'compare', a line of it, or a gradewire.Compare")
+        raise InvalidRequest(f"by is a {type(by).__name__}: give 'compare', an identifier, or a gradewire.Compare")
     check_text("judge", judge)
     return replace(by, model=judge) if judge and by.model is None else by
 
 
 def check_names(method: str, options: Mapping[str, object], known: Any) -> None:
-    """Raise TypeError, as Python does, for an option that a method, CLASS.METHOD, does not have."""
+    """Raise TypeError, as Python does, for an option that the method, CLASS.METHOD, does not have."""
     if unknown := options.keys() - known.__optional_keys__:
         raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
 
 
 def check_priority(priority: object) -> None:
-    """Refuse what is no priority."""
+    """Check a priority."""
     if priority not in get_args(Priority):
         raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {priority!r}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is neither a text nor None."""
+    """Check that a value is a text or None."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -148,14 +147,14 @@ def check_text(name: str, value: object) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest(f"{name}={value!r} holds a lone surrogate: give text") from None
+        raise InvalidRequest(f"{name}={value!r} has a lone surrogate: give text") from None
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Return the writer of synthetic answers; None where none are wanted.
+    """Return the writer of synthetic answers; None without one.
 
     Raises:
-        InvalidRequest: It is neither yes nor no, nor a judge, nor a SyntheticGeneration.
+        InvalidRequest: The value is not a bool, a judge's name or a SyntheticGeneration.
     """
     if isinstance(generate, bool):
         return SyntheticGeneration() if generate else None
@@ -173,19 +172,19 @@ def check_generate(generate: object) -> SyntheticGeneration | None:
 
 
 def check_progress(progress: object) -> None:
-    """Refuse what cannot be called."""
+    """Check that a value is a function or None."""
     if progress is not None and not callable(progress):
         raise InvalidRequest(f"progress is a {type(progress).__name__}: give a function")
 
 
 def check_timeout(timeout_s: object) -> None:
-    """Refuse what is neither a time nor None."""
+    """Check that a value is a number of seconds or None."""
     if timeout_s is not None and math.isnan(_as_float(timeout_s)):
-        raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait as long as it takes")
+        raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait without a limit")
 
 
 def _as_float(value: object) -> float:
-    """NaN for what is no number."""
+    """Return NaN for other types than numbers."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -193,16 +192,16 @@ def _as_float(value: object) -> float:
 
 
 def _is_iterable(value: object) -> bool:
-    # Not isinstance(…, Iterable): that misses what is read by index only.
+    # isinstance(…, Iterable) misses objects that support only indexing.
     return isinstance(value, Iterable) or hasattr(type(value), "__getitem__")
 
 
 USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
-"""Both cost about what the first one does; `correctness` needs an encoder that has a fit."""
+"""Default metrics. Both together cost about as much as the first; `correctness` needs an encoder with a fit."""
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder as it is built cannot compute, and why; none of an unknown encoder."""
+    """Return the metrics that an encoder cannot compute, with reasons; empty for an unknown encoder."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -211,9 +210,9 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """Return the usual metrics that a server can compute with an encoder, and a remark where smile stands alone.
+    """Return the default metrics that a server can compute with an encoder, and a note if that is only smile.
 
-    Where the encoder itself is missing both say so, and nothing is left out.
+    If the encoder itself is missing, nothing is left out, and both metrics report it.
     """
     if not listed.metrics:
         return Smile.name, ""
@@ -221,15 +220,13 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
     if all(metric.name != Correctness.name for metric in listed.metrics):
         why = "the server does not have it"
     return (
-        (Smile.name, f"{Correctness.name} is left out, {Smile.name} is scored alone: {why}")
-        if why
-        else (USUAL_METRICS, "")
+        (Smile.name, f"only {Smile.name} is scored, without {Correctness.name}: {why}") if why else (USUAL_METRICS, "")
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of one call, not checked yet; metrics=None: those of `USUAL_METRICS` that the server can compute."""
+    """The unchecked options of a call. Without metrics it uses those of `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults
@@ -238,10 +235,10 @@ class CallOptions:
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike | None, options: PrepareOptions) -> Self:
-        """Return the options of a call of a client's method, CLASS.METHOD.
+        """Collect the options of a call of a client's method, CLASS.METHOD.
 
         Raises:
-            TypeError: The method has no such option; said as Python says it.
+            TypeError: The method has no such option; worded like Python's own error.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         said: dict[str, Any] = {**options}
@@ -250,10 +247,10 @@ class CallOptions:
         return cls(metrics, MetricDefaults(**said), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """Return the metrics, with what the call says for all of them.
+        """Return the metrics, with the call's options filled in.
 
         Raises:
-            InvalidRequest: An option is of a wrong type, or does not fit the metrics.
+            InvalidRequest: An option has a wrong type, or does not fit the metrics.
         """
         metrics = USUAL_METRICS if self.metrics is None else self.metrics
         check_metrics(metrics)

@@ -12,17 +12,17 @@ from gradewire_proto.v1 import judging_pb2
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two answers to one question. A mapping with the same keys does as well.
+    """A pair of answers to one question. A mapping with the same keys works too.
 
     Attributes:
-        question: What was asked, or the instruction; a blank one is INVALID_INPUT.
-        answer_a: One of the answers; blank, or without letters and digits, is EMPTY_PREDICTION.
-        answer_b: The other one, likewise.
-        references: Right answers; read where the comparison shows them (`compare?references=true`).
-        captions: What the picture shows; read with `caption=true`. A mapping may have a single one as `caption`.
-        images: What the question is about, as `Item.images`; sent with `image=true`.
-        id: Handed back beside the index; duplicates are allowed.
-        group: A label for summaries, handed back too.
+        question: The question or instruction; blank is INVALID_INPUT.
+        answer_a: One answer; blank, or without letters and digits, is EMPTY_PREDICTION.
+        answer_b: The other answer; the same rules.
+        references: Right answers; read with `compare?references=true`.
+        captions: Descriptions of the picture; read with `caption=true`. A mapping may have a single one as `caption`.
+        images: Pictures that the question is about, as in `Item.images`; sent with `image=true`.
+        id: Your own id, returned with the result; need not be unique.
+        group: A label for summaries, returned with the result.
     """
 
     question: str
@@ -37,7 +37,7 @@ class Pair:
 
 PairLike = Pair | Mapping[str, Any]
 PairsLike = Iterable[PairLike] | Table
-"""Pairs, or a table with a row for each: of pandas, polars or Arrow."""
+"""Pairs, or a table of pandas, polars or Arrow with a row for each."""
 
 _PAIRS: Final = RowForm(
     "pairs",
@@ -49,7 +49,7 @@ _PAIRS: Final = RowForm(
 
 
 def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = False) -> judging_pb2.Pair | ItemProblem:
-    """Make the message of a pair, or says what is wrong with it; arguments as `encode_item`."""
+    """Return the message of a pair, or its problem; arguments as in `encode_item`."""
     if isinstance(pair, Mapping):
         try:
             pair = _with_caption(pair)
@@ -59,7 +59,7 @@ def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = Fals
 
 
 def _with_caption(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Rows of items have a `caption` beside their `captions`; of a pair it is the first of these."""
+    """Put a row's `caption` first in its `captions`: items have both, pairs only these."""
     found = field_values(row, ("caption", "captions"))
     if "caption" not in found:
         return row
@@ -76,14 +76,14 @@ class OrderVerdict:
     """The judge's verdict on a pair in one of its two orders.
 
     Attributes:
-        first: The answer that it was shown first.
-        winner: The most probable one, a tie where two are equally probable; None where no verdict could be read.
-        probability_a: That answer A is the better one, 0 to 1; None as `winner`.
-        probability_b: Likewise of answer B.
-        probability_tie: Likewise of neither.
-        reason: What it wrote before its verdict, with mode=reason.
-        extracted: The verdict could not be read behind the reason, and was taken from the reason alone.
-        label_mass: Probability of all three verdicts together before the judge was held to them, where that is known.
+        first: The answer shown first.
+        winner: The most probable winner, a tie if both answers are equally probable; None if no verdict could be read.
+        probability_a: Probability that answer A is better, 0 to 1; None without a verdict.
+        probability_b: Probability that answer B is better.
+        probability_tie: Probability of a tie.
+        reason: The judge's text before its verdict, with mode=reason.
+        extracted: True if no verdict could be read after the reason, so it was taken from the reason.
+        label_mass: Probability of all three verdicts together before the judge was limited to them, if known.
     """
 
     first: Literal["a", "b"]
@@ -98,29 +98,29 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Which of two answers is the better one, or why that is not known.
+    """The better one of two answers, or the reason why it is unknown.
 
     Attributes:
-        winner: Present exactly when `status` is OK.
-        status: OK; INCONSISTENT where the two orders contradict each other; UNPARSABLE; or why nothing was compared.
-        probability_a: Mean over both orders that answer A is the better one, 0 to 1; None where one of them could not
-            be read, and where no judge was asked.
-        probability_b: Likewise of answer B.
-        probability_tie: Likewise of neither.
-        orders: What the judge said, A first, then B first; also where it is INCONSISTENT or UNPARSABLE. Empty where no
-            judge was asked, or it did not answer.
+        winner: Set if and only if `status` is OK.
+        status: OK; INCONSISTENT if the two orders contradict each other; UNPARSABLE; or another failure.
+        probability_a: Mean over both orders that answer A is better, 0 to 1; None if one order could not be read, or if
+            no judge was needed.
+        probability_b: The same for answer B.
+        probability_tie: The same for a tie.
+        orders: The judge's verdicts, A first, then B first, also if INCONSISTENT or UNPARSABLE. Empty if no judge was
+            needed, or it did not answer.
         index: Position of the pair in the call, from 0.
-        id: As the caller gave it.
-        group: Likewise.
-        message: What went wrong and what to do; empty when OK.
-        warnings: Remarks beside the verdict.
-        decided_by: judge, or rule for answers that look the same; empty where there is no winner.
-        prompt_tokens: Read by the judge, over both orders; 0 where its server does not tell.
-        generated_tokens: Written by it, likewise.
-        cache_hits: Where the verdicts came from.
-        timing: Where the time went.
-        provenance: What reproduces the verdict; None for a pair that never reached a server.
-        retry_after_s: Seconds after which sending the pair again may help, where the server can tell (UNAVAILABLE).
+        id: The caller's id.
+        group: The caller's group.
+        message: The error and its remedy; empty when OK.
+        warnings: Notes on the verdict.
+        decided_by: judge, or rule for answers that look the same; empty without a winner.
+        prompt_tokens: Tokens read by the judge in both orders; 0 if its server does not report them.
+        generated_tokens: Tokens written by the judge; 0 in the same case.
+        cache_hits: Sources of the verdicts.
+        timing: Seconds by kind of work.
+        provenance: Everything to reproduce the verdict; None for a pair that never reached a server.
+        retry_after_s: Seconds to wait before a retry, if the server can estimate them (UNAVAILABLE).
     """
 
     winner: Winner | None
@@ -144,11 +144,11 @@ class Comparison:
 
     @property
     def line(self) -> str:
-        """The line that reproduces the verdict; empty without provenance."""
+        """The metric identifier that reproduces the verdict; empty without provenance."""
         return "" if self.provenance is None else self.provenance.line
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: id, winner, status, then what there is of group, probabilities, orders, message, warnings, line."""
+        """Return a dict for JSON: id, winner and status, and the nonempty ones of the other fields."""
         row = {"id": self.id, "winner": self.winner, "status": str(self.status)}
         found = {
             "group": self.group,

@@ -1,4 +1,4 @@
-"""Results of calls: scores of items and whole reports with their provenance, and the models and metrics of a server."""
+"""Results of calls: scores and reports with their provenance, and the models and metrics of a server."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,26 +20,25 @@ if TYPE_CHECKING:
 PART_FIELDS: Mapping[str, object] = MappingProxyType(
     {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
 )
-"""The types of all fields of parts, by name; where kinds share a name, they share its type."""
+"""Types of all fields of parts, by name. Kinds that share a name share its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """An encoder or a judge.
+    """An encoder, a grader or a judge.
 
     Attributes:
         digest: 64 hex digits; empty while MISSING.
-        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN where the server is newer and says something else.
-        message: What `state` does not say, for people.
-        how_to_get: The command that makes it available; empty when it is.
-        is_default: Whether it is what a call without a model (or judge) takes.
-        max_tokens: Longer texts are cut here, with the warning TRUNCATED.
-        numeric_class: fp32-cpu, …: part of the digest, for it can change scores.
+        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN for another state of a newer server.
+        message: Details of `state`, for users.
+        how_to_get: The command that makes the model available; empty if it is.
+        is_default: True if calls without a model (or judge) use it.
+        max_tokens: Longer texts are cut at this length, with the warning TRUNCATED.
+        numeric_class: fp32-cpu, …: part of the digest, because it can change scores.
         kind: "encoder", "grader" or "judge".
-        remarks: What one should know before using it.
-        without_metrics: Metrics that the encoder cannot compute as it is built, by name, and why.
-        sees_images: Whether the judge can be shown pictures; certain once it is LOADED, until then what the server's
-            settings say of it.
+        without_metrics: Metrics that the encoder cannot compute, by name, with reasons.
+        sees_images: True if the judge accepts pictures; certain only when LOADED, before that from the server's
+            settings.
     """
 
     name: str
@@ -54,6 +53,7 @@ class ModelInfo:
     numeric_class: str
     kind: str = "encoder"
     remarks: tuple[str, ...] = ()
+    """Notes to read before use."""
     without_metrics: Mapping[str, str] = field(default_factory=dict)
     sees_images: bool = False
 
@@ -73,12 +73,12 @@ class MetricInfo:
     """A metric.
 
     Attributes:
-        minimum: Least possible score.
-        maximum: Largest possible score.
-        available: False while nothing that it needs is loaded; `missing` says what.
-        needs_judge: Whether its model is a judge.
-        needs_grader: Whether its model is a grader.
-        advice: How it compares with cheaper metrics, where that was measured.
+        minimum: Lowest possible score.
+        maximum: Highest possible score.
+        available: False while something that the metric needs is not loaded; `missing` names it.
+        needs_judge: True if its model is a judge.
+        needs_grader: True if its model is a grader.
+        advice: Comparison with cheaper metrics, if measured.
     """
 
     name: str
@@ -99,12 +99,12 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one request; 0 means that the server does not say.
+    """Limits on a request; 0 means that the server does not report one.
 
     Attributes:
-        max_item_bytes: All strings of one item, as UTF-8.
-        stream_window_items: Items of one stream in work at a time.
-        max_windows: Windows of one prediction that smile looks at, from its first `max_prediction_words` words.
+        max_item_bytes: All strings of one item, in UTF-8.
+        stream_window_items: Items of one stream in progress at a time.
+        max_windows: Windows of one prediction that smile compares, within its first `max_prediction_words` words.
     """
 
     max_items_per_request: int = 0
@@ -122,11 +122,11 @@ class ModelList:
     """The models, metrics and limits of a server.
 
     Attributes:
-        models: Encoders and judges, those that could be had included.
-        metrics: With versions, ranges and parameters.
-        limits: Of one request.
-        server_version: Version of gradewire there.
-        comparisons: What `Client.compare` takes, as metrics; their ranges say nothing.
+        models: Encoders and judges, including those that are not built.
+        metrics: Metrics with versions, ranges and parameters.
+        limits: Limits on a request.
+        server_version: Version of gradewire.
+        comparisons: Comparisons for `Client.compare`; their ranges do not apply.
     """
 
     models: tuple[ModelInfo, ...]
@@ -150,42 +150,42 @@ class Status(StrEnum):
     UNPARSABLE = "UNPARSABLE"
     INTERNAL = "INTERNAL"
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
-    # Of a pair: the judge preferred another answer when the two were shown in the other order.
+    # The judge's verdicts in the two orders of a pair contradict each other.
     INCONSISTENT = "INCONSISTENT"
-    # The server is newer and says something that this client does not know.
+    # A status of a newer server, unknown to this client.
     UNKNOWN = "UNKNOWN"
 
     @property
     def may_pass(self) -> bool:
-        """True if the same item may be scored when it is sent again later."""
+        """True if the same item may be scored in a retry."""
         return self in {Status.UNAVAILABLE, Status.TIMEOUT}
 
 
 class ScoreWarning(StrEnum):
-    """Remarks beside a score, which is valid nevertheless."""
+    """Notes on a score that is valid."""
 
-    # A text was longer than the encoder or judge reads, or gave more windows than are looked at.
+    # A text was longer than the encoder or judge can read, or gave too many windows.
     TRUNCATED = "TRUNCATED"
     # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
-    # The probability lies where the metric's verdict is not to be trusted.
+    # The probability lies in the band of unreliable verdicts.
     UNCERTAIN = "UNCERTAIN"
-    # A judge was not shown all words of the prediction: some call it right, which is for the judge to say.
+    # The judge did not see some words of the prediction, because they call the answer right.
     MASKED = "MASKED"
-    # The server is newer and says something that this client does not know.
+    # A warning of a newer server, unknown to this client.
     UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)
 class CacheHits:
-    """The sources from which texts were answered, counted in texts.
+    """Sources of the results for texts, counted in texts.
 
     Attributes:
-        memory: The server's own memory.
-        disk: Its store on disk.
+        memory: The server's memory.
+        disk: The server's store on disk.
         redis: The shared cache.
-        joined: Another request was computing the same text.
-        computed: Went through the encoder.
+        joined: Another request that was computing the same text.
+        computed: The encoder.
     """
 
     memory: int = 0
@@ -197,7 +197,7 @@ class CacheHits:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time spent in the server, seconds; work shared by several items is counted in full for each."""
+    """Seconds in the server by kind of work; work shared by several items counts in full for each."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -207,26 +207,26 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The record of what is needed to get the same score again.
+    """Everything that you need to reproduce a score.
 
     Attributes:
         name: The metric's name.
-        version: Of the metric's definition; raised whenever a score can change.
-        model: Encoder or judge, empty for metrics without one.
-        model_digest: 64 hex digits; empty for metrics without a model, or when it is not loaded.
-        line: All of it on one line, which `metrics=` takes.
-        metric: The metric with every default filled in; None when this client does not know it.
-        reference_set: The prepared set that the score depends on (synthetic answers, weights of words); else empty.
-        prompt: NAME/VERSION of the prompt that a judge was shown; empty for metrics without one.
-        prompt_digest: SHA-256 of that prompt file, 64 hex digits, or empty.
-        calibration: Whose fit was used, for people: always of `correctness` (but for features_only), of others where a
-            threshold or weight was left open and filled in; or empty.
-        corpus_digest: 32 hex digits over the corpus of the set, where the metric counts over a prepared one; or empty.
-            `reference_set="NAME@DIGEST"` asks for that corpus or none.
-        judge_model: Judge of a metric that asks one beside its encoder (auto), else empty.
-        judge_digest: Its 64 hex digits, or empty.
-        grader_model: Grader that correctness asked beside its encoder, else empty.
-        grader_digest: Its 64 hex digits, or empty.
+        version: Version of the metric's definition; raised whenever a score can change.
+        model: Encoder or judge; empty for metrics without one.
+        model_digest: 64 hex digits; empty for metrics without a model, or if it is not loaded.
+        line: The metric identifier with all of this, for `metrics=`.
+        metric: The metric with every default filled in; None if this client does not know it.
+        reference_set: The prepared set behind the score (synthetic answers, weights of words); else empty.
+        prompt: NAME/VERSION of the judge's prompt; empty without one.
+        prompt_digest: SHA-256 of the prompt file, 64 hex digits, or empty.
+        calibration: Source of the fit, in words: always for `correctness` (except features_only), for others only if
+            it filled in an unset threshold or weight; or empty.
+        corpus_digest: 32 hex digits over the set's corpus, if the metric counts over a prepared one; or empty.
+            `reference_set="NAME@DIGEST"` requires exactly that corpus.
+        judge_model: Judge of a metric that also has an encoder (auto), else empty.
+        judge_digest: 64 hex digits, or empty.
+        grader_model: Grader of correctness, which also has an encoder; else empty.
+        grader_digest: 64 hex digits, or empty.
     """
 
     name: str
@@ -251,17 +251,17 @@ class MetricScore:
     """Score or failure of one metric on one item.
 
     Attributes:
-        score: Present exactly when `status` is OK.
-        status: OK, or why there is no score.
-        message: What went wrong and what to do; empty when OK.
-        warnings: Remarks beside a score that stands.
+        score: Set if and only if `status` is OK.
+        status: OK, or the reason for a missing score.
+        message: The error and its remedy; empty when OK.
+        warnings: Notes on a score that is valid.
         matched_reference: Index of the reference that gave the score.
-        parts: What the score is made of; None for metrics without parts.
-        correct: Whether the answer counts as right; None where the metric gives no verdict.
-        cache_hits: Where the texts came from.
-        timing: Where the time went.
-        provenance: What reproduces the score; None for an item that never reached a server.
-        retry_after_s: Seconds after which sending the item again may help, where the server can tell (UNAVAILABLE).
+        parts: Terms of the score; None for metrics without parts.
+        correct: True if the answer counts as right; None if the metric gives no verdict.
+        cache_hits: Sources of the texts' results.
+        timing: Seconds by kind of work.
+        provenance: Everything to reproduce the score; None for an item that never reached a server.
+        retry_after_s: Seconds to wait before a retry, if the server can estimate them (UNAVAILABLE).
     """
 
     score: float | None
@@ -277,7 +277,7 @@ class MetricScore:
     retry_after_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: score, status, then what there is of message, warnings, reference, parts, verdict, line; flat."""
+        """Return a flat dict for JSON: score and status, and the nonempty ones of the other fields and parts."""
         row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
         if self.message:
             row["message"] = self.message
@@ -303,7 +303,7 @@ class ItemScores:
 
     Attributes:
         index: Position of the item in the call, from 0.
-        id: As the caller gave it.
+        id: The caller's id.
         scores: One per metric, by label, in the order of the call.
     """
 
@@ -312,7 +312,7 @@ class ItemScores:
     scores: Mapping[str, MetricScore]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: `{"id", "index", "scores": {label: {"score", "status", …}}}`."""
+        """Return a dict for JSON: `{"id", "index", "scores": {label: {"score", "status", …}}}`."""
         return {
             "id": self.id,
             "index": self.index,
@@ -347,12 +347,12 @@ class MetricSummary:
     """One metric over all items of a call.
 
     Attributes:
-        mean: Over scored items; None when there is none.
-        mean_empty_as_wrong: The same with every empty prediction counted as 0; None when there is neither.
-        share_right: Share of scored items that the metric calls correct, of those with a verdict; None without any.
+        mean: Mean over scored items; None without any.
+        mean_empty_as_wrong: Mean with every empty prediction counted as 0; None without any item of either kind.
+        share_right: Share of right answers among scored items with a verdict; None without any.
         scored: Number of items with a score.
-        uncertain: Number of scored items whose verdict is not to be trusted (UNCERTAIN).
-        share_right_certain: As `share_right`, of the others; None without any.
+        uncertain: Number of scored items with an unreliable verdict (UNCERTAIN).
+        share_right_certain: `share_right` of the other items; None without any.
         counts: Number of items by status.
     """
 
@@ -367,12 +367,12 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreReport(Sequence[ItemScores]):
-    """The results in the order of the items; a sequence of `ItemScores`.
+    """The results in the order of the items, as a sequence of `ItemScores`.
 
     Attributes:
         items: The results.
-        labels: What the metrics' results are called, in the order of the call.
-        provenance: What reproduces the scores, by label; a label is missing when no item reached a server.
+        labels: Labels of the metrics' results, in the order of the call.
+        provenance: Everything to reproduce the scores, by label; a label is missing if no item reached a server.
     """
 
     items: tuple[ItemScores, ...]
@@ -397,7 +397,7 @@ class ScoreReport(Sequence[ItemScores]):
         return f"<ScoreReport of {len(self)} items: {means}>"
 
     def summary(self) -> dict[str, MetricSummary]:
-        """Means and counts by label; failed items never enter a mean."""
+        """Return means and counts by label; failed items never enter a mean."""
         return {label: self._summary(label) for label in self.labels}
 
     def _summary(self, label: str) -> MetricSummary:
@@ -420,7 +420,7 @@ class ScoreReport(Sequence[ItemScores]):
         )
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One flat record per item and metric, all with the same keys, as data frames like them.
+        """Return one flat record per item and metric, all with the same keys, for data frames.
 
         Keys: index, id, metric (the label), score, status, message, warnings, matched_reference, correct, the parts of
         all metrics (None for those without), cache hits by level (`hits_…`), timing (`…_s`), line.
@@ -446,7 +446,7 @@ class ScoreReport(Sequence[ItemScores]):
         ]
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return the records as a DataFrame, without the columns that have nothing in any row.
+        """Return the records as a DataFrame, without columns that are empty in every row.
 
         Raises:
             MissingExtra: pandas is not installed.

@@ -1,4 +1,4 @@
-"""A transport for tests: a function takes the server's place.
+"""A transport for tests, with a function instead of a server.
 
 ```python
 def answer(request):
@@ -38,7 +38,7 @@ _LONG_S = 3600.0
 def echo_scores(
     request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
 ) -> scoring_pb2.ScoreResponse:
-    """Return a well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
+    """Return a valid reply with one score for all metrics of an item; None makes the item EMPTY_PREDICTION."""
     reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec, request.reference_set) for spec in request.metrics])
     for index, item in enumerate(request.items):
         value = score(item)
@@ -58,7 +58,7 @@ def echo_scores(
 def echo_comparisons(
     request: judging_pb2.CompareRequest, *, winner: Callable[[judging_pb2.Pair], Winner | None]
 ) -> judging_pb2.CompareResponse:
-    """Return a well-formed reply in which both orders say the same; None makes a pair INCONSISTENT."""
+    """Return a valid reply with the same winner in both orders; None makes a pair INCONSISTENT."""
     spec = types_pb2.MetricSpec(compare=request.parameters)
     reply = judging_pb2.CompareResponse(provenance=_provenance(spec, ""))
     for index, pair in enumerate(request.pairs):
@@ -83,13 +83,13 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """A transport that answers from a function, with the client's own chunking, decoding and deadlines around it.
+    """A transport that answers from a function, inside the client's own chunking, decoding and deadlines.
 
     Args:
-        answer: From request to reply, plain or async; may raise errors of `gradewire.errors`. Streams are answered
-            through it message by message, and `prepare` says that all is done. None: nothing is scored.
+        answer: A function from request to reply, plain or async, that may raise errors of `gradewire.errors`. It also
+            answers each message of a stream; `prepare` reports that all is done. None: scoring fails.
         models: Reply of `models()`; its limits decide how the client cuts.
-        compare: As `answer`, for pairs (`echo_comparisons` makes replies). None: nothing is compared.
+        compare: The same for pairs (see `echo_comparisons`). None: comparing fails.
     """
 
     def __init__(
@@ -105,23 +105,23 @@ class StubTransport:
         self.closed = False
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the function's reply; raises DeadlineExceeded when it takes too long."""
+        """Return the function's reply; raises DeadlineExceeded if it takes too long."""
         if method == LIST_MODELS:
             reply: Any = self._models
         elif method == SCORE:
             if self._answer is None:
-                raise InvalidRequest("this stub scores nothing: give it a function, StubTransport(answer)")
+                raise InvalidRequest("this stub cannot score: give it a function, StubTransport(answer)")
             reply = self._answer(cast("scoring_pb2.ScoreRequest", request))
         else:
             if self._compare is None:
-                raise InvalidRequest("this stub compares nothing: give it a function, StubTransport(compare=…)")
+                raise InvalidRequest("this stub cannot compare: give it a function, StubTransport(compare=…)")
             reply = self._compare(cast("judging_pb2.CompareRequest", request))
         return cast("R", await _in_time(reply, timeout_s))
 
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Yield one reply for each message of items or pairs; of `prepare` one that says that all is done."""
+        """Yield a reply for each message of items or pairs; for `prepare`, one that reports completion."""
         requests: Any = sent
         if method not in {SCORE_STREAM, COMPARE_STREAM}:
             yield cast("R", _prepared(requests))
@@ -157,14 +157,13 @@ def _accepted(method: RpcMethod[Any, R], config: Any) -> R:
 
 
 def _as_request(config: Any, rows: Any) -> Any:
-    """Return the request for the rows of one message of a stream."""
     if isinstance(rows, scoring_pb2.ScoreStreamItems):
         return scoring_pb2.ScoreRequest(items=rows.items, metrics=config.metrics, reference_set=config.reference_set)
     return judging_pb2.CompareRequest(pairs=rows.pairs, parameters=config.parameters)
 
 
 def _prepared(request: references_pb2.PrepareRequest) -> references_pb2.PrepareProgress:
-    """Return the one message: complete. Where a judge is to write, the reference stands for itself."""
+    """Return a complete progress message. With a judge, the references stand for themselves."""
     progress = references_pb2.PrepareProgress(
         reference_set=request.reference_set,
         entries_done=len(request.entries),

@@ -1,4 +1,4 @@
-"""The protocol of a transport (gRPC, an engine in this process, or a stub in a test), and the address of a server."""
+"""The protocol of transports (gRPC, an engine in this process, a stub in a test), and the address of a server."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Tls:
 
     Attributes:
         root_certificates: Certificate authorities to trust; None: gRPC's own list.
-        certificate_chain: The client's own certificate, where the server asks for one.
+        certificate_chain: The client's own certificate, if the server requires one.
         private_key: The key of that certificate.
         server_name: Name in the server's certificate; None: the host of the address.
     """
@@ -40,13 +40,13 @@ class Endpoint:
 
     Attributes:
         address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
-        token: Sent as bearer token with every call.
-        tls: How to encrypt; None: no encryption.
-        connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
+        token: Bearer token for every call.
+        tls: Encryption; None: none.
+        connections: Connections to spread calls over; 0: as many as the server's processes need.
 
     Raises:
-        InvalidRequest: An argument is of a wrong type, or the token has characters that no header holds; gRPC itself
-            would say so at the first call only, or never.
+        InvalidRequest: An argument has a wrong type, or the token has characters that a header cannot hold. gRPC would
+            report these only at the first call, or never.
     """
 
     address: str
@@ -59,7 +59,7 @@ class Endpoint:
             ("address", self.address, str, "HOST:PORT"),
             ("token", self.token, str | None, "a string"),
             ("tls", self.tls, Tls | None, "gradewire.Tls(…)"),
-            ("connections", self.connections, int, "a number, 0 to leave it to the client"),
+            ("connections", self.connections, int, "a number, 0 to let the client choose"),
         )
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):
@@ -69,8 +69,8 @@ class Endpoint:
         token = self.token or ""
         if token != token.strip() or not (token.isascii() and token.isprintable()):
             raise InvalidRequest(
-                "token (of the command: --token, GRADEWIRE_TOKEN) has a line end, a blank at an end, or a character "
-                "that no token has: give it as the server has it; of a file, without the line end"
+                "token (command: --token, GRADEWIRE_TOKEN) has a line end, a surrounding blank, or a character that no "
+                "token has: copy it from the server, and from a file without the line end"
             )
 
 
@@ -131,10 +131,10 @@ LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, mod
 
 
 class Transport(Protocol):
-    """A carrier of messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
+    """A carrier of messages. It adds no checks, chunks or retries.
 
-    Both calls run on the event loop of the client that owns the transport. Failures are raised as errors of
-    `gradewire.errors`. After a fork the transport is used again in the child, on another loop, and opens itself anew.
+    Both calls run on the event loop of the client that owns the transport, and raise errors of `gradewire.errors`.
+    After a fork, the child uses the transport on another loop; it reopens itself.
     """
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
@@ -143,7 +143,7 @@ class Transport(Protocol):
     def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Send one request, or a stream of them where the method takes one, and yield the replies."""
+        """Send a request, or a stream of requests if the method takes one, and yield the replies."""
 
     async def close(self) -> None:
-        """Free all resources; a closed transport is not used again."""
+        """Free all resources. A closed transport is not used again."""

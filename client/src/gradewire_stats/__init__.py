@@ -1,9 +1,9 @@
-"""Statistics of evaluation, usable alone: arrays in, numbers out; no files, no terminal, nothing of the client.
+"""Statistics for evaluation: arrays in, values out. Independent of files, terminal and the client.
 
-- `agreement`: metrics beside labels; `curves`: ROC and calibration of one metric; `preferences`: pairs of answers of
-  which people chose one.
-- `systems`, `model_accuracy`, `knvqa`, `ave`: tables of models, evaluators and descriptions, as papers have them.
-- `annotators`: agreement between people; `consensus`: one label out of several; `estimated_mean`: a mean from a few
+- `agreement`: metrics against labels; `curves`: ROC and calibration of a metric; `preferences`: pairs of answers with
+  annotators' choices.
+- `model_ranks`, `model_accuracy`, `knvqa`, `ave`: the tables of models, evaluators and descriptions in papers.
+- `annotators`: agreement between annotators; `consensus`: one label from several; `estimated_mean`: a mean from few
   labels and many scores.
 - `calibration`: probabilities fitted on labels; `comparison`: runs and models without labels; `ratings`: Elo and
   Bradley-Terry. `bootstrap`: the draws behind every interval.
@@ -18,11 +18,11 @@ if find_spec("numpy") is None:
 
 
 class MissingScipyError(ImportError):
-    """scipy or threadpoolctl is not installed; the message says how to get it."""
+    """scipy or threadpoolctl is not installed. The message says how to install it."""
 
 
 def scipy_stats() -> ModuleType:
-    """`scipy.stats`, imported when first needed because it takes a second.
+    """Return `scipy.stats`, imported on first use because the import takes a second.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -35,10 +35,10 @@ def scipy_stats() -> ModuleType:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Keep matrix products on one thread inside, and the trees of scikit-learn where that is imported already.
+    """Return a context manager that limits BLAS, and scikit-learn if it is loaded, to one thread.
 
-    Small ones lose more by waiting for busy cores than they gain: beside other programs trees of 500 rows took fifty
-    times as long on two threads, nearly all of it waiting.
+    Small matrix products lose more by waiting for busy cores than they gain: on a busy machine, trees of 500 rows took
+    fifty times as long on two threads.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.

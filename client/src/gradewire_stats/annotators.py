@@ -19,14 +19,14 @@ _Values = dict[Any, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """All labels in a row, item by item.
+    """All labels as one array, item by item.
 
     Attributes:
         values: float64[labels], scaled to [-1, 1].
         item: int[labels], ascending.
-        starts: int[items], where each item's labels start.
-        size: float64[items], labels of each, at least 2.
-        order: Of the values.
+        starts: int[items], start of each item's labels.
+        size: float64[items], number of labels, at least 2.
+        order: Ordering of the values.
     """
 
     values: NDArray[np.float64]
@@ -37,14 +37,14 @@ class _Entries:
 
 
 def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> dict[AlphaLevel, NDArray[np.float64]]:
-    """Alpha at every level of measurement.
+    """Return alpha at every level of measurement.
 
     Args:
-        ratings: float64[items, annotators] with at least two labels in each item, NaN where there is none.
+        ratings: float64[items, annotators] with at least two labels in each item, NaN without a label.
         weights: float64[draws, items], how often each item was drawn.
 
     Returns:
-        float64[draws] by level; NaN where a draw has only one value.
+        float64[draws] by level; NaN if a draw has only one value.
     """
     if not len(ratings):
         return {level: np.full(len(weights), np.nan) for level in LEVELS}
@@ -62,7 +62,7 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
     by_label = np.take(weights, entries.item, axis=1)
     count = weights @ entries.size
     totals = entries.order.totals(by_label)
-    # A squared distance summed over ordered pairs is 2 (m sum v² - (sum v)²), within an item as among all labels.
+    # The sum of squared distances over ordered pairs is 2 (m sum v² - (sum v)²), within an item and among all labels.
     spread = _within(entries, entries.values[None, :])
     squares = np.add.reduceat(_same(entries), entries.starts)
     ranks = entries.order.midranks(by_label) - (count[:, None] + 1) / 2
@@ -78,9 +78,9 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
 
 
 def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distances within each item over its labels less one, float64[draws or 1, items]."""
+    """Return each item's sum of squared distances divided by its labels less one, float64[draws or 1, items]."""
     total = np.add.reduceat(values, entries.starts, axis=1)
-    # About the item's mean: no digits are lost where labels are close together.
+    # Centre at the item's mean first, so that close labels lose no digits.
     about = values - (total / entries.size)[:, entries.item]
     within: NDArray[np.float64] = np.add.reduceat(about * about, entries.starts, axis=1)
     return 2 * entries.size * within / (entries.size - 1)
@@ -89,17 +89,17 @@ def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float6
 def _among(
     by_label: NDArray[np.float64], values: NDArray[np.float64], count: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Distances of all ordered pairs of labels of each draw, float64[draws]."""
+    """Return the sum of squared distances of all ordered pairs of labels in each draw, float64[draws]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (by_label * values).sum(axis=1, keepdims=True) / count[:, None]
     about = values - mean
     spread: NDArray[np.float64] = 2 * count * (by_label * about * about).sum(axis=1)
-    # What rounding leaves of equal labels is not a spread.
+    # Rounding can leave a small spread for equal labels; ignore it.
     return np.asarray(np.where(spread > 1e-12 * count**2 * np.square(values).max(initial=0.0), spread, 0.0))
 
 
 def _same(entries: _Entries) -> NDArray[np.float64]:
-    """For each label, how many of its item are equal to it, float64[labels]."""
+    """Return, for each label, the number of equal labels of its item, float64[labels]."""
     groups = len(entries.order.starts)
     number, counts = np.unique(entries.item * groups + entries.order.group, return_inverse=True, return_counts=True)[1:]
     return np.asarray(counts[number], dtype=np.float64)
@@ -112,12 +112,12 @@ def _alpha(
         return np.asarray(np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan))
 
 
-# Pairs grow with the square. Where a file has more columns than this, they are hardly the same people in every row.
+# The number of pairs grows with the square. In files with more columns, a column is rarely one annotator throughout.
 MAX_COLUMNS = 30
 
 
 def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Every pair of columns, in order; none where there are more than `MAX_COLUMNS` columns.
+    """Return every pair of columns, in order; none for more than `MAX_COLUMNS` columns.
 
     Args:
         ratings: float64[items, annotators].
@@ -129,14 +129,14 @@ def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
 def kappa_of_draws(
     ratings: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """Kappa of every pair of annotators.
+    """Return Cohen's kappa of every pair of annotators.
 
     Args:
-        ratings: float64[items, annotators], NaN where there is no label.
+        ratings: float64[items, annotators], NaN without a label.
         weights: float64[draws, items], how often each item was drawn.
 
     Returns:
-        float64[draws] by pair of `pairs_of`; NaN where a pair has no item in common or all labels are alike.
+        float64[draws] by pair of `pairs_of`; NaN if a pair has no item in common or all its labels are equal.
     """
     return {
         (first, second): _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)
@@ -161,7 +161,7 @@ def _of_pair(
         count = drawn.sum(axis=1)
         totals_left = order_left.totals(drawn)[:, shared_left]
         totals_right = order_right.totals(drawn)[:, shared_right]
-        # Counts, not shares: whole numbers tell exactly whether any disagreement can be expected at all.
+        # Use counts, not shares: whole numbers show exactly if any disagreement is possible.
         expected = np.einsum("ij,ij->i", totals_left, totals_right)
         with np.errstate(invalid="ignore", divide="ignore"):
             kappa = (count * (drawn @ agree) - expected) / (count * count - expected)
@@ -171,12 +171,12 @@ def _of_pair(
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How far two annotators (columns) agree.
+    """Agreement of two annotators (columns).
 
     Attributes:
-        first: Number of the one column, from 1.
-        second: Number of the other, above `first`.
-        kappa: Cohen's kappa, -1 to 1; NaN where all their labels are alike.
+        first: Number of the first column, from 1.
+        second: Number of the second, above `first`.
+        kappa: Cohen's kappa, -1 to 1; NaN if all their labels are equal.
     """
 
     first: int
@@ -187,14 +187,14 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """How far annotators agree.
+    """Agreement of annotators.
 
     Attributes:
-        items: Items with at least two labels; the others say nothing about agreement.
+        items: Items with at least two labels; the others are ignored.
         annotators: Largest number of labels of one item.
-        alpha: Krippendorff's alpha by level of measurement, at most 1; NaN where all labels are alike.
-        pairs: Each pair of columns with an item in common, those with the most items first; empty beyond `MAX_COLUMNS`
-            columns. There is no mean: columns that were filled only where others differ would pull it down.
+        alpha: Krippendorff's alpha by level of measurement, at most 1; NaN if all labels are equal.
+        pairs: Pairs of columns with an item in common, most items first; empty for more than `MAX_COLUMNS` columns.
+            Take no mean over them: columns filled only after disagreement would pull it down.
     """
 
     items: int
@@ -206,16 +206,16 @@ class AnnotatorAgreement:
 def annotator_agreement(
     ratings: NDArray[np.float64], *, resamples: int = RANK_DRAWS, seed: int = 0
 ) -> AnnotatorAgreement:
-    """Krippendorff's alpha and Cohen's kappa with intervals over items.
+    """Compute Krippendorff's alpha and Cohen's kappa with intervals over items.
 
     Args:
-        ratings: float64[items, annotators], NaN where there is no label.
-        resamples: Draws of items; more than `RANK_DRAWS` are not taken, because an ordinal alpha ranks each anew.
-        seed: Same seed, same intervals.
+        ratings: float64[items, annotators], NaN without a label.
+        resamples: Draws of items, at most `RANK_DRAWS`, because ordinal alpha ranks each draw.
+        seed: Seed of the draws.
 
     Returns:
-        NaN where a figure is not defined: fewer than two labels of any item, or all labels alike. No intervals for
-        fewer than `LEAST_QUESTIONS` items, of a pair for fewer in common.
+        NaN for an undefined statistic: no item with two labels, or all labels equal. No interval with fewer than
+        `LEAST_QUESTIONS` items (for a pair: items in common).
     """
     given = ~np.isnan(ratings)
     usable = ratings[given.sum(axis=1) >= 2]
@@ -233,7 +233,6 @@ def annotator_agreement(
 
 
 def _of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> _Values:
-    """Alpha by level, and kappa by pair of columns."""
     return {**alpha_of_draws(ratings, weights), **kappa_of_draws(ratings, weights)}
 
 

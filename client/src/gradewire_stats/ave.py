@@ -1,7 +1,7 @@
 """AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
 
-The paper leaves open the base of the logarithm, the kind of variance, how the descriptions of part 2 merge and how a
-data set's alignment is taken over the parts: these are options, and base 2 is the one that fits its printed values.
+The paper does not specify the base of the logarithm, the kind of variance, the merging of the descriptions of part 2,
+and the alignment of a data set over the parts: these are options. Base 2 reproduces its printed values.
 """
 
 import math
@@ -32,10 +32,10 @@ class AveRows:
     """Scores of one evaluator on the parts of the benchmark.
 
     Attributes:
-        scores: float64[samples, parts]; NaN where the evaluator failed.
-        labels: float64[samples], human grades, any scale.
+        scores: float64[samples, parts]; NaN if the evaluator failed.
+        labels: float64[samples], human grades, on any scale.
         datasets: Source data set of each sample.
-        questions: Key of each sample's question: the bootstrap draws whole questions; empty: each sample is one.
+        questions: Key of each sample's question, for draws of whole questions; empty: each sample is its own question.
     """
 
     scores: NDArray[np.float64]
@@ -46,13 +46,13 @@ class AveRows:
 
 @dataclass(frozen=True, slots=True)
 class AveOptions:
-    """What the paper leaves open.
+    """Options that the paper does not specify.
 
     Attributes:
-        log_base: Of all logarithms, above 1.
+        log_base: Base of all logarithms, above 1.
         variance: "population" divides by the number of values, "sample" by one less.
-        dataset_alignment: "mean_of_parts" is the mean over the parts of Spearman within the data set; "pooled" is
-            Spearman over all its parts at once.
+        dataset_alignment: "mean_of_parts": mean over the parts of Spearman within the data set; "pooled": Spearman over
+            all its parts at once.
     """
 
     log_base: float = 2.0
@@ -62,14 +62,14 @@ class AveOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """All values, and the same of every draw.
+    """Point values, and the values of every draw.
 
     Attributes:
         point: Values by name: "part 0" …, "alignment", "consistency", "relative_consistency", "generalization",
             "dataset 0" … in the order of `datasets`.
-        drawn: float64[draws] of each of them.
+        drawn: float64[draws] by the same names.
         datasets: Names, sorted.
-        questions: Questions behind each value that could be drawn otherwise.
+        questions: Questions behind each value that can vary between draws.
     """
 
     point: Mapping[str, float]
@@ -80,20 +80,19 @@ class _Draws:
 
 @dataclass(frozen=True, slots=True)
 class AveProperties:
-    """Properties of one evaluator; alignments as fractions.
+    """Properties of one evaluator; alignments are fractions.
 
     Attributes:
         parts: Spearman on each part, -1 to 1.
-        alignment: Their mean; NaN where a part has none.
-        consistency: log(1 / mean over the samples of the variance of their scores across the parts); +inf where every
-            sample has the same score in all parts. It depends on the scale of the scores: all of them divided by 2
-            are more consistent by log 4.
-        relative_consistency: The same of the scores divided by their standard deviation over all samples and parts: not
-            in the paper, and free of the scale. NaN where all scores are equal.
-        generalization: log(1 / variance of the alignments of the data sets); +inf where they are equal.
+        alignment: Mean of the parts; NaN if a part has no value.
+        consistency: log(1 / mean over the samples of the variance of their scores across the parts); +inf if every
+            sample has the same score in all parts. Depends on the scale: halving all scores adds log 4.
+        relative_consistency: The same for scores divided by their standard deviation over all samples and parts, which
+            removes the scale; not in the paper. NaN if all scores are equal.
+        generalization: log(1 / variance of the alignments of the data sets); +inf if they are equal.
         datasets: Alignment of each data set.
-        samples: Samples with a score in every part: those that consistency is about.
-        failed: Scores that are missing in each part.
+        samples: Samples with a score in every part, the basis of consistency.
+        failed: Missing scores in each part.
     """
 
     parts: Sequence[Estimate]
@@ -108,13 +107,13 @@ class AveProperties:
 
 @dataclass(frozen=True, slots=True)
 class AveDifferences:
-    """What an evaluator gains over another, on the scores that both have; positive is better.
+    """Gain of an evaluator over another, on the scores that both have; positive is better.
 
     Attributes:
-        parts: Of Spearman on each part.
-        alignment: Of their mean.
-        consistency: As in `AveProperties`.
-        relative_consistency: As in `AveProperties`.
+        parts: Difference of Spearman on each part.
+        alignment: Difference of the alignment.
+        consistency: Difference of `AveProperties.consistency`.
+        relative_consistency: Difference of `AveProperties.relative_consistency`.
     """
 
     parts: Sequence[Difference]
@@ -126,19 +125,19 @@ class AveDifferences:
 def merged_descriptions(
     scores: NDArray[np.float64], *, how: Literal["mean", "median", "max"] = "mean"
 ) -> NDArray[np.float64]:
-    """One score for the descriptions of an answer.
+    """Merge the scores of an answer's descriptions into one.
 
     Args:
-        scores: float64[samples, descriptions]; NaN where one failed.
-        how: Of those that did not.
+        scores: float64[samples, descriptions]; NaN for a failed one.
+        how: Function of the scores that are not NaN.
 
     Returns:
-        float64[samples]; NaN where all failed.
+        float64[samples]; NaN if all failed.
     """
     found = np.full(len(scores), np.nan)
     some = (~np.isnan(scores)).any(axis=1)
     if some.any():
-        # In one order, so that the same scores have the same sum: a rounding would break ties of Spearman.
+        # Sort first, so that equal scores have equal sums: a rounding difference would break Spearman's ties.
         given = np.sort(scores[some], axis=1)
         merged = {
             "mean": np.nanmean(given, axis=1),
@@ -152,21 +151,20 @@ def merged_descriptions(
 def ave_properties(
     rows: AveRows, options: AveOptions | None = None, *, resamples: int = RANK_DRAWS, seed: int = 0
 ) -> AveProperties:
-    """Return the three properties of descriptions.
+    """Compute the three properties of an evaluator.
 
     Args:
         rows: Scores and labels.
-        options: What the paper leaves open.
-        resamples: Draws of questions within each data set; more than `RANK_DRAWS` are not taken, as each is ranked
-            anew.
-        seed: Same seed, same intervals.
+        options: Options that the paper does not specify.
+        resamples: Draws of questions within each data set, at most `RANK_DRAWS`, because each draw is ranked.
+        seed: Seed of the draws.
 
     Raises:
         MissingScipyError: scipy is not installed.
         ValueError: Columns differ in length, a label is not a number, or the base is not above 1.
     """
     figures = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
-    # scipy's own value beside those of the draws, which are computed otherwise.
+    # Point values come from scipy, which computes them independently of the draws.
     parts = [_spearman(column, rows.labels) for column in rows.scores.T]
     return AveProperties(
         parts=[_estimate(figures, f"part {part}", value) for part, value in enumerate(parts)],
@@ -186,19 +184,19 @@ def ave_differences(
     """Compare two evaluators on the same draws of questions.
 
     Args:
-        rows: Of the one; labels, data sets and questions count.
-        baseline: Scores of the other on the same samples.
-        options: As for `ave_properties`.
-        resamples: As for `ave_properties`.
-        seed: As for `ave_properties`.
+        rows: Scores of one evaluator; labels, data sets and questions come from here.
+        baseline: Scores of the other evaluator on the same samples.
+        options: Same as in `ave_properties`.
+        resamples: Same as in `ave_properties`.
+        seed: Same as in `ave_properties`.
 
     Raises:
-        ValueError: As `ave_properties`, or the two have not the same samples and parts.
+        ValueError: As `ave_properties`, or samples or parts differ.
     """
     if rows.scores.shape != baseline.scores.shape:
-        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}: compare the same samples")
+        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}: use the same samples and parts")
     missing = np.isnan(rows.scores) | np.isnan(baseline.scores)
-    # By turns of the same questions: figures that count other samples would differ by these.
+    # Use the same samples and draws for both: other samples would change the difference.
     found, other = (
         _draws(
             AveRows(np.where(missing, np.nan, scores), rows.labels, rows.datasets, rows.questions),
@@ -234,9 +232,9 @@ def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float
 
 
 def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> _Draws:
-    """Compute all values and their draws, by arguments as those of `ave_properties`; raises as that does.
+    """Compute all values and their draws; arguments and errors are those of `ave_properties`.
 
-    Same seed, questions and data sets: same draws, whatever the scores.
+    The same seed, questions and data sets give the same draws, whatever the scores.
     """
     _check(rows, options)
     names = sorted(set(rows.datasets))
@@ -259,14 +257,14 @@ def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> 
 def _check(rows: AveRows, options: AveOptions) -> None:
     if not len(rows.scores) == len(rows.labels) == len(rows.datasets):
         raise ValueError(
-            f"there are {len(rows.scores)} samples, {len(rows.labels)} labels and {len(rows.datasets)} data sets"
+            f"{len(rows.scores)} samples, {len(rows.labels)} labels and {len(rows.datasets)} data sets differ in number"
         )
     if rows.questions and len(rows.questions) != len(rows.labels):
-        raise ValueError(f"there are {len(rows.labels)} labels and {len(rows.questions)} questions")
+        raise ValueError(f"{len(rows.labels)} labels and {len(rows.questions)} questions differ in number")
     if not np.isfinite(rows.labels).all():
-        raise ValueError("a label is not a number: leave such samples out")
+        raise ValueError("a label is not a finite number: leave such samples out")
     if not options.log_base > 1:
-        raise ValueError(f"the logarithm's base is {options.log_base}: it must be above 1")
+        raise ValueError(f"the logarithm's base is {options.log_base}: use one above 1")
 
 
 def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> dict[str, int]:
@@ -301,7 +299,7 @@ def _of_draws(
         by_dataset.append(np.mean(aligned, axis=0) if aligned else _nan(weights))
         found[f"dataset {place}"] = by_dataset[-1]
     ddof = int(options.variance == "sample")
-    # The variance of one data set is no variance.
+    # One data set has no variance.
     spread = np.var(by_dataset, axis=0, ddof=ddof) if len(by_dataset) > 1 else _nan(weights)
     found["generalization"] = _log_of_inverse(spread, options)
     return found
@@ -314,7 +312,7 @@ def _nan(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def _aligned(
     rows: AveRows, weights: NDArray[np.float64], samples: NDArray[np.intp], pool: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Spearman over the scored samples of the pooled parts, float64[draws]."""
+    """Return Spearman over the scored samples of the pooled parts, float64[draws]."""
     scores = rows.scores[samples][:, list(pool)].T.ravel()
     each = np.tile(samples, len(pool))
     scored = ~np.isnan(scores)
@@ -327,7 +325,7 @@ def _aligned(
 def _consistency(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Equation 4, and the same of scores divided by their standard deviation over all samples and parts."""
+    """Return equation 4, and the same for scores divided by their standard deviation over all samples and parts."""
     ddof = int(options.variance == "sample")
     complete = np.flatnonzero(~np.isnan(rows.scores).any(axis=1))
     if rows.scores.shape[1] < 2 or not len(complete):
@@ -337,7 +335,7 @@ def _consistency(
         total = kept.sum(axis=1)
         within = kept @ scores.var(axis=1, ddof=ddof) / total
         mean = kept @ scores.mean(axis=1) / total
-        # Around one fixed number first: the difference of two large means has no digits left.
+        # Centre at a fixed value first: the difference of two large means loses all digits.
         centred = scores - scores.mean()
         overall = kept @ (centred**2).mean(axis=1) / total - (mean - scores.mean()) ** 2
         relative = np.where(overall > 0, within / overall, np.nan)

@@ -1,4 +1,4 @@
-"""The bootstrap: draws of whole questions, and estimates with the intervals that they give."""
+"""The bootstrap: draws of whole questions, and estimates with their intervals."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Key = TypeVar("Key", bound=Hashable)
-# Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
+# Enough draws at a time to hide numpy's overhead. With many questions, fewer, to bound the memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
 # Share of the defined values inside an interval.
@@ -17,24 +17,24 @@ CONFIDENCE = 0.95
 
 
 def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
-    """Raise ValueError where a column is not as long as there are rows."""
+    """Raise ValueError if a column's length is not the number of rows."""
     for name, length in lengths.items():
         if length != count:
-            raise ValueError(f"there are {count} {rows} and {length} {name}")
+            raise ValueError(f"{count} {rows} and {length} {name} differ in number")
 
 
 def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Return the number of each key, from 0 without gaps, in the order in which keys come first."""
+    """Return the number of each key, from 0 without gaps, in the order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
-    """Numbers the questions.
+    """Return the number of each row's question.
 
     Args:
         datasets: Data set of each row; the same key in another data set is another question.
-        questions: Key of each row's question; a blank one is a question of its own.
+        questions: Key of each row's question; a blank key is unique.
 
     Returns:
         int[rows], from 0 without gaps.
@@ -44,7 +44,7 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
 
 
 def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Numbers the data set of each question, int[questions]; `clusters` as `question_clusters` gives them."""
+    """Return the number of each question's data set, int[questions]; `clusters` as from `question_clusters`."""
     numbers = {name: number for number, name in enumerate(sorted(set(datasets)))}
     strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.intp)
     strata[clusters] = [numbers[name] for name in datasets]
@@ -52,13 +52,13 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
 
 
 def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
-    """How many clusters can be drawn otherwise: all of them, less one for each further data set.
+    """Return the number of clusters that can vary between draws: all, less one for each data set after the first.
 
-    The only question of a data set is in every draw once: twenty data sets of one question each have no spread at all.
+    The only question of a data set is in every draw once, so twenty data sets of one question each have no spread.
 
     Args:
-        clusters: int[…], clusters behind a figure, each once or more often.
-        strata: int[clusters of the table], as `strata_of` gives them.
+        clusters: int[…], clusters behind a statistic, repeated or not.
+        strata: int[clusters of the table], as from `strata_of`.
     """
     there = np.unique(clusters)
     return len(there) - max(0, len(np.unique(strata[there])) - 1)
@@ -67,17 +67,17 @@ def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
 def draws(
     strata: NDArray[np.intp], *, resamples: int, seed: int, one_fewer: bool = False
 ) -> Iterator[NDArray[np.float64]]:
-    """Draws clusters with replacement, within each stratum as many as it has.
+    """Draw clusters with replacement, within each stratum as many as it has.
 
-    The spread of a mean over such draws is too small by the factor (n - 1) / n in a stratum of n clusters: with many
-    data sets of two questions each, by half. One fewer, each counted n / (n - 1) times, has the right one (Rao and Wu
-    1988, Journal of the American Statistical Association 83, 231-241).
+    The spread of a mean over such draws is too small by the factor (n - 1) / n in a stratum of n clusters: by half for
+    data sets of two questions. Drawing one fewer, each weighted n / (n - 1), gives the right spread (Rao and Wu 1988,
+    Journal of the American Statistical Association 83, 231-241).
 
     Args:
         strata: int[clusters], stratum (data set) of each cluster.
-        resamples: Number of draws in all.
-        seed: Same seed, same draws.
-        one_fewer: For means: draws n - 1 of the n clusters of a stratum and weighs them up to n; a single one is drawn.
+        resamples: Total number of draws.
+        seed: Seed of the draws.
+        one_fewer: For means: draw n - 1 of the n clusters of a stratum, weighted up to n; a single one is drawn.
 
     Yields:
         float64[draws, clusters]: how often each cluster was drawn, or its weight; at most `DRAWS_AT_A_TIME` at a time.
@@ -90,23 +90,23 @@ def draws(
         for clusters in members:
             taken_each = max(1, len(clusters) - one_fewer)
             drawn = random.integers(len(clusters), size=(len(weights), taken_each))
-            # One draw at a time stays in the cache: ten times as fast as one count over all of them.
+            # One draw at a time fits into the cache, ten times as fast as one count over all.
             for draw, taken in enumerate(drawn):
                 weights[draw, clusters] = np.bincount(taken, minlength=len(clusters)) * (len(clusters) / taken_each)
         yield weights
 
 
 def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return sums over drawn clusters divided by other sums over them, of clusters of one stratum.
+    """Return ratios of sums over drawn clusters of one stratum.
 
     Args:
-        above: float[clusters, figures], parts of the sums.
-        below: float[clusters, figures], parts of what they are divided by.
+        above: float[clusters, columns], terms of the numerators.
+        below: float[clusters, columns], terms of the denominators.
         resamples: Number of draws.
-        seed: Same seed, same draws.
+        seed: Seed of the draws.
 
     Returns:
-        float64[draws, figures]; NaN where a draw has nothing below.
+        float64[draws, columns]; NaN if a draw's denominator is 0.
     """
     strata = np.zeros(len(above), dtype=np.intp)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -117,24 +117,24 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
 def drawn_values(
     chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
 ) -> dict[Key, NDArray[np.float64]]:
-    """Return float64[draws] of each figure that `values` gives for a chunk of draws; nothing where nothing is drawn."""
+    """Return float64[draws] of each statistic that `values` computes for a chunk of draws; empty without draws."""
     found = [values(weights) for weights in chunks]
     return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Figures of all draws from those of each chunk of draws; empty where nothing was drawn."""
+    """Join the values of all chunks of draws; empty without draws."""
     return np.concatenate(chunks) if chunks else np.array([])
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
-    """95 % percentile interval of bootstrap values.
+    """Return the 95 % percentile interval of bootstrap values.
 
     Args:
-        values: float64[resamples]; NaN or infinite where a resample left the statistic undefined.
+        values: float64[resamples]; NaN or infinite if a resample left the statistic undefined.
 
     Returns:
-        Lower and upper bound; None where fewer than half of the resamples were defined.
+        Lower and upper bound; None if fewer than half of the resamples are defined.
     """
     defined = values[np.isfinite(values)]
     if not len(values) or len(defined) * 2 < len(values):
@@ -144,9 +144,9 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-# Draws of so few questions hardly differ from one another: their spread is too small, with one question it is 0.
+# With fewer questions, draws hardly differ: their spread is too small, and 0 with one question.
 LEAST_QUESTIONS = 10
-# Where more draws than this leave a difference undefined, those that are left are others than chance would have drawn.
+# If more draws than this leave a difference undefined, the remaining draws are not a random selection.
 MOST_UNDEFINED = 0.05
 
 
@@ -155,13 +155,13 @@ class Estimate:
     """A value with its 95 % bootstrap interval.
 
     Attributes:
-        value: NaN where the statistic is not defined.
+        value: Point value; NaN if undefined.
         low: Lower bound; NaN without an interval.
         high: Upper bound; NaN without an interval.
-        resamples: Draws behind the interval, those in which the statistic is defined; 0 without an interval.
-        undefined: Draws in which it is not: they are left out of the interval.
-        questions: Questions behind the value that could be drawn otherwise: with fewer than `LEAST_QUESTIONS` there is
-            no interval, with more there is none where more than half of the draws are undefined.
+        resamples: Draws behind the interval, which define the statistic; 0 without an interval.
+        undefined: Draws that leave the statistic undefined; not in the interval.
+        questions: Questions behind the value that can vary between draws. There is no interval with fewer than
+            `LEAST_QUESTIONS`, or if more than half of the draws are undefined.
     """
 
     value: float
@@ -173,7 +173,7 @@ class Estimate:
 
     @property
     def bare(self) -> bool:
-        """Whether there is a value without an interval."""
+        """True if there is a value without an interval."""
         return not math.isnan(self.value) and math.isnan(self.low)
 
 
@@ -182,8 +182,8 @@ class CellsMean(Estimate):
     """A mean over cells with its 95 % bootstrap interval.
 
     Attributes:
-        cells: Cells in the mean: those in which the statistic is defined.
-        cells_in_all: Cells that there are.
+        cells: Cells in the mean, which define the statistic.
+        cells_in_all: Number of all cells.
     """
 
     cells: int = field(kw_only=True)
@@ -195,27 +195,27 @@ class Difference(Estimate):
     """A paired difference with its 95 % bootstrap interval.
 
     Attributes:
-        p_value: Two-sided: twice the smaller share of draws on either side of 0, each side counting one draw more than
-            it has (Davison and Hinkley 1997, section 4.2), at most 1; NaN without an interval, and where more than
-            `MOST_UNDEFINED` of the draws are not defined.
+        p_value: Two-sided: twice the smaller share of draws on either side of 0, with one draw added to each side
+            (Davison and Hinkley 1997, section 4.2), at most 1; NaN without an interval, or if more than
+            `MOST_UNDEFINED` of the draws are undefined.
     """
 
     p_value: float
 
     @property
     def at_floor(self) -> bool:
-        """Whether no draw lies on the other side of 0: the p value is the smallest that so many draws can say."""
+        """True if no draw lies on the other side of 0: the p value is the smallest possible with this many draws."""
         return self.resamples > 0 and self.p_value <= 2 / (self.resamples + 1)
 
 
 def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) -> Estimate:
-    """Puts a value beside its interval.
+    """Return a value with its interval.
 
     Args:
-        value: The statistic itself.
-        resampled: float64[resamples], NaN where a draw left it undefined.
-        questions: Questions that could be drawn otherwise (`free_clusters`); with fewer than
-            `LEAST_QUESTIONS` there is no interval.
+        value: The point value.
+        resampled: float64[resamples], NaN if a draw left it undefined.
+        questions: Questions that can vary between draws (`free_clusters`); with fewer than `LEAST_QUESTIONS` there is
+            no interval.
     """
     bounds = interval(resampled) if math.isfinite(value) and questions >= LEAST_QUESTIONS else None
     low, high = bounds or (math.nan, math.nan)
@@ -224,7 +224,7 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
 
 def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
-    """Puts a difference beside its interval and p value; the arguments are those of `estimate`."""
+    """Return a difference with its interval and p value; arguments as for `estimate`."""
     plain = estimate(value, resampled, questions=questions)
     p_value = math.nan
     if plain.resamples and plain.undefined <= MOST_UNDEFINED * len(resampled):

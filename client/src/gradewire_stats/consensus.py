@@ -1,4 +1,4 @@
-"""One label out of those of several annotators: their mean, their majority, or the rule of LAVE."""
+"""Combine the labels of several annotators: by their mean, their majority, or the rule of LAVE."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,25 +9,25 @@ from numpy.typing import NDArray
 from gradewire_stats.agreement.rows import RIGHT_FROM
 
 LabelRule = Literal["mean", "majority", "lave"]
-# More labels of one item are taken for a mistake in the file: the matrix has a column for each.
+# More labels of one item are a mistake in the file; the matrix has a column for each.
 MAX_ANNOTATORS = 1000
 
 
 def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Lists of labels as a matrix.
+    """Return lists of labels as a matrix.
 
     Args:
-        labels: Labels of each item, the first of the first annotator and so on; NaN where one gave none.
+        labels: Labels of each item by annotator; NaN if an annotator gave none.
 
     Returns:
-        float64[items, annotators], NaN where an item has fewer labels.
+        float64[items, annotators], NaN if an item has fewer labels.
 
     Raises:
         ValueError: An item has more than `MAX_ANNOTATORS` labels.
     """
     width = max(map(len, labels), default=0)
     if width > MAX_ANNOTATORS:
-        raise ValueError(f"an item has {width} labels, more than {MAX_ANNOTATORS}")
+        raise ValueError(f"an item has {width} labels, at most {MAX_ANNOTATORS} are possible: check the column")
     ratings = np.full((len(labels), width), np.nan)
     for item, given in enumerate(labels):
         ratings[item, : len(given)] = given
@@ -35,16 +35,16 @@ def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
 
 
 def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float64]:
-    """One label per item.
+    """Return one label per item.
 
     Args:
-        ratings: float64[items, annotators], NaN where there is no label.
-        rule: "mean"; "majority", the most frequent label, the mean of those that are equally frequent; or "lave": 1
-            where at least 4 of 5 annotators call the answer right (a label from 0.5 upward), 0.5 where 2 or 3 do, else
-            0; with other numbers of annotators, shares of at least 4/5 and 2/5 (Manas et al. 2024, section 5.1).
+        ratings: float64[items, annotators], NaN without a label.
+        rule: "mean"; "majority", the most frequent label, or the mean of equally frequent ones; or "lave": 1 if at
+            least 4 of 5 annotators call the answer right (a label of 0.5 or more), 0.5 if 2 or 3 do, else 0; for other
+            numbers of annotators, shares of at least 4/5 and 2/5 (Manas et al. 2024, section 5.1).
 
     Returns:
-        float64[items]; NaN where nobody labelled the item.
+        float64[items]; NaN for an item without labels.
 
     Raises:
         ValueError: The rule is unknown, or is "lave" and a label lies outside [0, 1].
@@ -58,10 +58,10 @@ def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float
         if rule == "majority":
             return _majority(ratings)
         if rule != "lave":
-            raise ValueError(f"the rule {rule!r} is none of mean, majority, lave")
+            raise ValueError(f"unknown rule {rule!r}: use mean, majority or lave")
         if (ratings[given] < 0).any() or (ratings[given] > 1).any():
-            raise ValueError("lave is a rule for labels from 0 to 1: use mean or majority")
-        # Whole numbers on both sides: a share of 4/5 is not exact in binary.
+            raise ValueError("the rule lave needs labels from 0 to 1: use mean or majority")
+        # Compare whole numbers: a share of 4/5 is not exact in binary.
         right = (given & (ratings >= RIGHT_FROM)).sum(axis=1)
         label = np.where(5 * right >= 4 * count, 1.0, np.where(5 * right >= 2 * count, 0.5, 0.0))
         return np.asarray(np.where(labelled, label, np.nan))
@@ -71,7 +71,7 @@ def _majority(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
     items, width = ratings.shape
     if not ratings.size:
         return np.full(items, np.nan)
-    # NaN sorts last and is equal to nothing, so it never makes a run.
+    # NaN sorts last and equals nothing, so it never forms a run.
     ordered = np.sort(ratings, axis=1)
     starts = np.ones(ordered.shape, dtype=bool)
     starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

@@ -1,4 +1,4 @@
-"""Curves of one metric against labels: ROC, calibration and histograms of scores."""
+"""Curves of a metric against labels: ROC, calibration and histograms of scores."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class RocCurve:
     Attributes:
         false_positive_rate: float64[points], 0 to 1, ascending.
         true_positive_rate: float64[points], 0 to 1, ascending.
-        auc: Area under the full curve, before it was thinned.
+        auc: Area under the full curve, before thinning.
         positives: Rows labelled right.
         negatives: Rows labelled wrong.
     """
@@ -34,12 +34,12 @@ class RocCurve:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Rows whose scores are next to each other.
+    """Rows with adjacent scores.
 
     Attributes:
         mean_score: Mean of their scores.
         share_right: Mean of their labels, 0 to 1.
-        rows: How many they are.
+        rows: Number of rows.
         low_score: Lowest score.
         high_score: Highest score.
     """
@@ -52,13 +52,13 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """How scores compare with the share of right answers among them.
+class CalibrationCurve:
+    """Scores against the share of right answers.
 
     Attributes:
-        bins: Of nearly equal numbers of rows, by ascending score; rows of equal score share a bin.
-        ece: Expected calibration error: mean over the rows of |mean score - share right| of their bin; NaN where a
-            score lies outside [0, 1] and so is no probability.
+        bins: Bins with nearly equal numbers of rows, by ascending score; rows with equal scores share a bin.
+        ece: Expected calibration error: mean over the rows of |mean score - share right| of their bin; NaN if a score
+            lies outside [0, 1], because then it is not a probability.
     """
 
     bins: Sequence[CalibrationBin]
@@ -84,14 +84,14 @@ class MetricCurves:
     """All curves of one metric.
 
     Attributes:
-        roc: None where labels lie outside [0, 1] or a class is missing.
-        calibration: None where labels lie outside [0, 1] or there is no score.
+        roc: None if labels lie outside [0, 1] or one class is missing.
+        calibration: None if labels lie outside [0, 1] or no row has a score.
         distribution: Histograms.
-        brier: Mean squared distance of score and label, 0 to 1; NaN where either leaves [0, 1].
+        brier: Mean squared difference of score and label, 0 to 1; NaN if either lies outside [0, 1].
     """
 
     roc: RocCurve | None
-    calibration: Calibration | None
+    calibration: CalibrationCurve | None
     distribution: Distribution
     brier: float
 
@@ -103,20 +103,20 @@ def metric_curves(
     bins: int = 10,
     histogram_bins: int = 40,
 ) -> MetricCurves:
-    """All curves of a metric.
+    """Compute all curves of a metric.
 
     Args:
-        scores: float64[rows]; NaN where the row failed, which keeps it out of every curve.
+        scores: float64[rows]; NaN for a failed row, which no curve counts.
         labels: float64[rows], finite.
-        bins: Of the calibration curve, at most.
-        histogram_bins: Of the histograms.
+        bins: Maximum number of bins of the calibration curve.
+        histogram_bins: Number of bins of the histograms.
 
     Raises:
         MissingScipyError: scipy is not installed.
         ValueError: The columns differ in length.
     """
     if len(scores) != len(labels):
-        raise ValueError(f"there are {len(scores)} scores and {len(labels)} labels")
+        raise ValueError(f"{len(scores)} scores and {len(labels)} labels differ in number")
     scored = np.isfinite(scores)
     kept, beside = scores[scored], labels[scored]
     in_unit = right(labels) is not None
@@ -138,7 +138,7 @@ def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve |
     alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
     tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
     if len(tpr) > MOST_ROC_POINTS:
-        # Evenly spaced along the curve's own length, so that no point is further than that from the next one kept.
+        # Space the points evenly along the curve.
         along = tpr + fpr
         kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], MOST_ROC_POINTS - 1)).clip(0, len(along) - 1))
         kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))
@@ -148,12 +148,12 @@ def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve |
 
 def _calibration(
     scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, probabilities: bool
-) -> Calibration:
+) -> CalibrationCurve:
     values, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    # The middle of a group of equal scores says in which bin all of it goes.
+    # The middle of a group of equal scores decides the group's bin.
     middle = np.cumsum(counts) - counts / 2
     bin_of_group = np.minimum((middle * bins / len(scores)).astype(np.intp), bins - 1)
-    # Bins that a large group leaves empty vanish.
+    # Drop bins that a large group leaves empty.
     number = np.unique(bin_of_group, return_inverse=True)[1]
     rows = np.bincount(number[group])
     mean_score = np.bincount(number[group], weights=scores) / rows
@@ -165,7 +165,7 @@ def _calibration(
         for at, (low, high) in enumerate(zip(values[first], values[last], strict=True))
     ]
     error = float(rows @ np.abs(mean_score - share_right) / len(scores)) if probabilities else math.nan
-    return Calibration(found, error)
+    return CalibrationCurve(found, error)
 
 
 def _distribution(

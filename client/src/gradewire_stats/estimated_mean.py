@@ -1,8 +1,9 @@
-"""Means of what a judge would say, had it judged all rows, from the rows of a random sample that it did judge.
+"""Estimate the mean of a judge's values over all rows from a random sample of judged rows.
 
 Source: prediction-powered inference with a tuned weight, Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient
-Prediction-Powered Inference"; tuned by cross-fitting, as Zrnic and Candès 2024, "Cross-prediction-powered inference".
-For a finite set of rows it is the regression estimator of survey sampling (Cochran 1977, Sampling Techniques, ch. 7).
+Prediction-Powered Inference"; tuned by cross-fitting, as in Zrnic and Candès 2024, "Cross-prediction-powered
+inference". For a finite set of rows it is the regression estimator of survey sampling (Cochran 1977, Sampling
+Techniques, ch. 7).
 """
 
 import math
@@ -17,23 +18,23 @@ from gradewire_stats.bootstrap import numbered
 
 _FOLDS = 10
 LEAST_SAMPLED = 10
-"""Sampled rows without which there is no interval worth the name."""
+"""Minimum number of sampled rows for a useful interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimatedMean:
-    """A mean over rows of which only some are judged.
+    """A mean over rows that are only partly judged.
 
     Attributes:
-        value: The judge's mean, had it judged all of these rows.
+        value: Estimate of the judge's mean over all of these rows.
         low: Lower end of the interval for these rows, over other samples of them.
-        high: Upper end of it.
-        population_low: Lower end of the interval for all rows of the kind of which these are a draw; it is wider.
-        population_high: Upper end of it.
-        rows: All of them.
+        high: Upper end.
+        population_low: Lower end of the wider interval for the population from which these rows are a draw.
+        population_high: Upper end.
+        rows: Number of rows.
         sampled: Judged rows of the sample.
-        known: Rows that are judged whether or not they are sampled.
-        weight: Of the cheap scores, 0 to 1, tuned on the sample: 0 leaves them out, 1 takes them as they are.
+        known: Rows judged regardless of the sample.
+        weight: Weight of the cheap scores, 0 to 1, tuned on the sample: 0 ignores them, 1 takes them unchanged.
     """
 
     value: float
@@ -47,7 +48,7 @@ class EstimatedMean:
     weight: float
 
 
-def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and the confidence
+def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
     scores: ArrayLike,
     judged: ArrayLike,
     sampled: ArrayLike,
@@ -57,40 +58,41 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     contents: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> EstimatedMean:
-    """The mean of `judged` over all rows, from a random sample of them and cheap scores of all.
+    """Estimate the mean of `judged` over all rows, from a random sample of them and cheap scores of all.
 
-    It is without bias whatever the cheap scores are worth; the better they follow the judge, the narrower the interval.
-    The weight that a row meets was tuned on other rows. Labels of people may stand in the judge's place, where the rows
-    that were labelled were drawn at random. A small sample of verdicts may hold none of the rare kind and vary by
-    nothing: where the judged values are 0 and 1 alone, intervals are as wide as with z² further rows, half of them
-    right (Agresti and Coull 1998), and the value stays.
+    The estimate has no bias, however good the cheap scores are; better ones make the interval narrower. Each row's
+    weight is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at random. A small
+    sample of verdicts can miss the rare kind and then has no variance. If all judged values are 0 or 1, intervals are
+    therefore widened by z² more rows, half of them right (Agresti and Coull 1998); the value is unchanged.
 
     Args:
         scores: float[rows], finite, of every row.
-        judged: float[rows], what the judge says; looked at where a row is sampled or known.
+        judged: float[rows], the judge's values; read only for sampled and known rows.
         sampled: bool[rows], drawn at random, each row with the same probability.
-        known: bool[rows], judged for another reason than the draw (inside a band); their judged values count as they
-            are, and the sample is for the others. None: no row is.
-        groups: Of each row, what belongs together (a question): rows of a group depend on each other, which widens the
-            interval of the population. None: rows of a content.
-        contents: Of each row, what the draw looked at: rows of one content are sampled together, as by `auto`'s sample,
-            and count as one draw. None: each row was drawn by itself.
-        confidence: Of both intervals, above 0 and below 1.
+        known: bool[rows], judged for another reason (inside a band). Their judged values count unchanged, and the
+            sample represents the others. None: no rows.
+        groups: Group of each row (its question). Rows of a group depend on each other, which widens the population
+            interval. None: rows of a content are a group.
+        contents: Content of each row, by which the sample was drawn: rows of one content are sampled together, as
+            `auto` does, and count as one draw. None: each row was drawn on its own.
+        confidence: Confidence of both intervals, above 0 and below 1.
 
     Raises:
-        ValueError: Columns differ in length, a number that counts is not finite, the confidence is out of range, or
-            fewer than LEAST_SAMPLED rows that are not known are sampled (and there are such rows).
+        ValueError: Columns differ in length, a value that counts is not finite, the confidence is out of range, or
+            fewer than LEAST_SAMPLED rows that are not known are sampled (if there are such rows).
     """
     f, y = np.asarray(scores, np.float64), np.asarray(judged, np.float64)
     drawn = np.asarray(sampled, np.bool_)
     there = np.zeros(len(f), np.bool_) if known is None else np.asarray(known, np.bool_)
     named = [len(column) for column in (groups, contents) if column is not None]
     if {len(f), len(y), len(drawn), len(there), *named} != {len(f)}:
-        raise ValueError(f"the columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows: give the same ones")
+        raise ValueError(
+            f"columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows: use the same rows in all"
+        )
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, not {confidence}")
     if not len(f):
-        raise ValueError("there is no row to estimate a mean of")
+        raise ValueError("no rows to estimate a mean from")
     rest, taken = ~there, drawn & ~there
     if not (np.isfinite(f).all() and np.isfinite(y[there | taken]).all()):
         raise ValueError("a score is not a finite number: leave such rows out")
@@ -98,9 +100,9 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     unit_of_taken = numbered(units[taken].tolist())
     count = int(unit_of_taken.max(initial=-1)) + 1
     if rest.any() and count < LEAST_SAMPLED:
-        raise ValueError(f"{count} rows are sampled, {LEAST_SAMPLED} are needed: ask for a larger sample")
+        raise ValueError(f"{count} rows are sampled, at least {LEAST_SAMPLED} are needed: use a larger sample")
     tuned = _tuned(f, y, rest, taken, unit_of_taken)
-    # Each row's share in the mean: what is known of it, and for a sampled row its residual, weighed up to all.
+    # Each row's share of the mean: its known value, or for a sampled row its residual, weighted up to all rows.
     shares = np.where(there, y, tuned.slope * f + tuned.residuals.mean())
     shares[taken] += (tuned.residuals - tuned.residuals.mean()) * (rest.sum() / max(1, taken.sum()))
     value = float((y[there].sum() + rest.sum() * tuned.mean) / len(f))
@@ -127,10 +129,10 @@ class _Tuned:
     """The estimate over the rows that are not known.
 
     Attributes:
-        mean: Of what the judge says, or would say, of them; 0 without any.
+        mean: Estimate of the judge's mean over them; 0 without any.
         slope: Weight of the cheap scores against their mean over all of these rows.
-        weight: PPI++'s, against their mean over the unsampled ones.
-        residuals: float64[sampled], by slopes that have not seen the row; one 0 without any.
+        weight: Weight of PPI++, against their mean over the unsampled ones.
+        residuals: float64[sampled], from slopes that have not seen the row; one 0 without any.
     """
 
     mean: float
@@ -146,7 +148,7 @@ def _tuned(
     taken: NDArray[np.bool_],
     units: NDArray[np.intp],
 ) -> _Tuned:
-    """Tunes the slope on other sampled rows than it is used on: tuned on its own, it would bias the mean."""
+    """Tune the slope on other sampled rows than those it is used on, because otherwise it would bias the mean."""
     places = np.flatnonzero(taken)
     if not len(places):
         return _Tuned(0.0, 0.0, 0.0, np.zeros(1))
@@ -162,7 +164,7 @@ def _tuned(
         covariance = float(np.mean((y[others] - y[others].mean()) * (f[others] - f[others].mean())))
         weight = min(1.0, max(0.0, covariance / (ratio * spread))) if spread > 0 else 0.0
         residuals[part] = y[own] - weight * ratio * f[own]
-        # Given the others, these are a random sample of the rows that the others are not.
+        # Without the others, these are a random sample of the remaining rows.
         left = rows - len(others)
         of_left = weight * ratio * (total - f[others].sum()) + left * residuals[part].mean()
         means.append((y[others].sum() + of_left) / rows)
@@ -173,7 +175,7 @@ def _tuned(
 
 
 def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
-    """Sum of squares that verdicts are given beside that of the sample: z² rows, half of them right."""
+    """Return the sum of squares to add for verdicts: z² rows, half of them right."""
     verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
     return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
 
@@ -181,7 +183,7 @@ def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
 def _standard_error(
     residuals: NDArray[np.float64], units: NDArray[np.intp], unseen: float, rest: int, rows: int
 ) -> float:
-    """Of the mean over these rows, by what was drawn as one; 0 where every row is judged."""
+    """Return the standard error of the mean over these rows, by drawn unit; 0 if every row is judged."""
     count, sampled = len(np.unique(units)), len(residuals)
     if not rest or sampled == rest:
         return 0.0
@@ -197,7 +199,7 @@ def _clustered_error(shares: NDArray[np.float64], unseen: float, groups: NDArray
 
 
 def _quantile(confidence: float, sampled: int) -> float:
-    """Of Student's distribution, two-sided, by its expansion (Abramowitz and Stegun 26.7.5)."""
+    """Return the two-sided quantile of Student's distribution, by expansion (Abramowitz and Stegun 26.7.5)."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     degrees = max(1, sampled - 1)
     first = (z**3 + z) / 4

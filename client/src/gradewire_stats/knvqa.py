@@ -1,4 +1,4 @@
-"""Verdicts of evaluators against people's, model by model: the tables of KNVQA-Eval."""
+"""Verdicts of evaluators against human verdicts, model by model: the tables of KNVQA-Eval."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.joint_bootstrap import CellDraws, drawn_beside_people
+from gradewire_stats.agreement.joint_bootstrap import PartDraws, draws_with_human_rate
 from gradewire_stats.agreement.rows import JudgedRows, Part, rows_by
 from gradewire_stats.agreement.statistics import Statistic
 from gradewire_stats.bootstrap import Estimate
@@ -17,13 +17,12 @@ KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precis
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """A model under test as people judge it, over all labelled answers, judged by an evaluator or not.
+    """Human judgement of a model over all its labelled answers, with or without an evaluator's verdict.
 
     Attributes:
-        human_rate: Share of them that people call right (mean label), 0 to 1.
-        human_rank: Rank of the model by that share, 1 the best, equal ones share the better rank; None if not defined.
-        mean_length_words: Mean length of its answers that are not empty, words between white space; NaN where nobody
-            counted.
+        human_rate: Share of right answers by human labels (mean label), 0 to 1.
+        human_rank: Rank of the model by that share, 1 is best, ties share the better rank; None if undefined.
+        mean_length_words: Mean length of its nonempty answers, in words separated by white space; NaN if unknown.
     """
 
     model: str
@@ -39,15 +38,15 @@ class EvaluatorOnModel:
 
     Attributes:
         rows: Answers with a verdict.
-        failed: Answers without.
-        estimates: accuracy, f1 (of right answers; the paper prints it as Macro-F1), macro_f1 (mean of the F1 of right
-            and of wrong answers), precision, recall, positive_rate (the paper's score).
-        rank: Rank of the evaluator among all on this model by positive rate, 1 the highest, equal ones share the better
-            rank: the paper's. None where it has no verdict.
-        model_rank: Rank of the model among all by this evaluator's positive rate; to be held against `human_rank`.
-        human_rate: Share of the very answers in `rows` that people call right (mean label), 0 to 1.
+        failed: Answers without one.
+        estimates: accuracy, f1 (of right answers; the paper calls it Macro-F1), macro_f1 (mean of the F1 of right and
+            of wrong answers), precision, recall, positive_rate (the paper's score).
+        rank: Rank of the evaluator among all on this model by positive rate, as in the paper: 1 is highest, ties share
+            the better rank. None without verdicts.
+        model_rank: Rank of the model among all by this evaluator's positive rate; compare it with `human_rank`.
+        human_rate: Share of right answers among `rows` by human labels (mean label), 0 to 1.
         human_rank: Rank of the model among all by that share.
-        mean_length_words: Mean length of the answers in `rows`, as `ModelSummary` counts it.
+        mean_length_words: Mean length of the answers in `rows`, as in `ModelSummary`.
     """
 
     evaluator: str
@@ -64,7 +63,7 @@ class EvaluatorOnModel:
 
 @dataclass(frozen=True, slots=True)
 class KnvqaTable:
-    """Models, and evaluators on each model (all models of the first evaluator first)."""
+    """Models, and evaluators on each model, sorted by evaluator."""
 
     models: Sequence[ModelSummary]
     lines: Sequence[EvaluatorOnModel]
@@ -73,23 +72,25 @@ class KnvqaTable:
 def knvqa_table(
     rows: JudgedRows, *, lengths_words: NDArray[np.float64] | None = None, resamples: int = 5000, seed: int = 0
 ) -> KnvqaTable:
-    """Compare verdicts with human ones.
+    """Compare evaluators' verdicts with human labels.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
-        lengths_words: float64[rows], length of each answer; NaN where it is not known. Empty ones (0) are in no mean.
-        resamples: Draws of whole questions behind the intervals.
-        seed: Same seed, same intervals.
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
+        lengths_words: float64[rows], length of each answer; NaN if unknown. Means leave out empty answers (0).
+        resamples: Draws of whole questions for the intervals.
+        seed: Seed of the draws.
 
     Returns:
-        Rows without a verdict enter no figure of an evaluator, the human ones beside it included, and are counted.
+        The table. An evaluator's statistics, also the human ones, leave out rows without a verdict and count them.
 
     Raises:
         MissingScipyError: scipy is not installed.
-        ValueError: There is no row, columns differ in length, or a label is not a number.
+        ValueError: There are no rows, columns differ in length, or a label is not finite.
     """
     parts = [Part("model", "", name, "", where) for name, where in rows_by(list(map(str, rows.models))).items()]
-    human, tables = drawn_beside_people(rows, parts, (*KNVQA_STATISTICS, "human_rate"), resamples=resamples, seed=seed)
+    human, tables = draws_with_human_rate(
+        rows, parts, (*KNVQA_STATISTICS, "human_rate"), resamples=resamples, seed=seed
+    )
     ranks = _ranks([cell.values["human_rate"] for cell in human])
     summaries = [
         ModelSummary(
@@ -105,7 +106,7 @@ def knvqa_table(
 
 
 def _lines(
-    rows: JudgedRows, tables: Mapping[str, Sequence[CellDraws]], lengths_words: NDArray[np.float64] | None
+    rows: JudgedRows, tables: Mapping[str, Sequence[PartDraws]], lengths_words: NDArray[np.float64] | None
 ) -> list[EvaluatorOnModel]:
     rates = [[cell.values["positive_rate"] for cell in table] for table in tables.values()]
     model_ranks = [_ranks(row) for row in rates]
@@ -130,12 +131,12 @@ def _lines(
 
 
 def _ranks(values: Sequence[float]) -> list[int | None]:
-    """Rank of each value, 1 the highest; None for NaN."""
+    """Return the rank of each value, 1 is highest; None for NaN."""
     return [None if math.isnan(value) else 1 + sum(other > value for other in values) for value in values]
 
 
-def _judged(rows: JudgedRows, metric: str, cell: CellDraws) -> NDArray[np.intp]:
-    """Positions in the table of the rows that the metric has a verdict on."""
+def _judged(rows: JudgedRows, metric: str, cell: PartDraws) -> NDArray[np.intp]:
+    """Return the positions in the table of the rows with a verdict of the metric."""
     part = cell.part.rows
     return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
 
@@ -143,6 +144,6 @@ def _judged(rows: JudgedRows, metric: str, cell: CellDraws) -> NDArray[np.intp]:
 def _mean_length(lengths_words: NDArray[np.float64] | None, rows: NDArray[np.intp]) -> float:
     if lengths_words is None:
         return math.nan
-    # An empty prediction is a failed row, no short answer.
+    # An empty prediction is a failed row, not a short answer.
     known = lengths_words[rows][np.isfinite(lengths_words[rows]) & (lengths_words[rows] > 0)]
     return float(known.mean()) if len(known) else math.nan

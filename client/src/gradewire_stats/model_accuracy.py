@@ -1,9 +1,9 @@
-"""Accuracy of models by data set, as people judge their answers and as metrics do: the third table of SMILE."""
+"""Accuracy of models by data set, from human labels and from metrics: the third table of SMILE."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire_stats.agreement.joint_bootstrap import CellDraws, drawn_beside_people, mean_over
+from gradewire_stats.agreement.joint_bootstrap import PartDraws, draws_with_human_rate, mean_over
 from gradewire_stats.agreement.rows import JudgedRows, parts_of
 from gradewire_stats.agreement.statistics import Statistic
 from gradewire_stats.bootstrap import CellsMean, Estimate
@@ -13,10 +13,10 @@ _STATISTICS: tuple[Statistic, ...] = ("positive_rate", "human_rate", "deviation"
 
 @dataclass(frozen=True, slots=True)
 class AccuracyCell:
-    """All labelled answers of one model to one data set, as people judge them, judged by a metric or not.
+    """All labelled answers of one model to one data set, with or without a metric's verdict.
 
     Attributes:
-        human: Mean label, 0 to 1; NaN where labels of the table leave that range.
+        human: Mean label, 0 to 1; NaN if a label of the table lies outside that range.
     """
 
     dataset: str
@@ -27,12 +27,12 @@ class AccuracyCell:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorCell:
-    """The same answers as a metric judges them.
+    """A metric's verdicts on the same answers.
 
     Attributes:
         judged: Rows with a verdict.
-        failed: Rows without.
-        accuracy: Share of the answers that the metric calls right, 0 to 1: the accuracy of the model by its verdicts.
+        failed: Rows without one.
+        accuracy: Accuracy of the model: the share of answers that the metric calls right, 0 to 1.
         human: Mean label of the judged rows, 0 to 1.
         deviation: `accuracy` minus `human`, -1 to 1.
     """
@@ -48,12 +48,12 @@ class EvaluatorCell:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorAccuracy:
-    """One line of the table.
+    """A row of the table.
 
     Attributes:
-        cells: In the order of the table's cells.
-        mean_absolute_deviation: Mean size of the deviation over the cells in which it is defined, 0 to 1. Chance
-            keeps its draws away from 0, so near 0 the interval lies a little too high.
+        cells: Cells in the order of the table's cells.
+        mean_absolute_deviation: Mean absolute deviation over the cells that define it, 0 to 1. Chance keeps its draws
+            above 0, so near 0 the interval lies slightly too high.
     """
 
     evaluator: str
@@ -70,22 +70,22 @@ class ModelAccuracyTable:
 
 
 def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> ModelAccuracyTable:
-    """Return the accuracy of every model on every data set, human and by metric.
+    """Compute the accuracy of every model on every data set, by human labels and by metric.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
-        resamples: Draws of whole questions behind the intervals.
-        seed: Same seed, same intervals.
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
+        resamples: Draws of whole questions for the intervals.
+        seed: Seed of the draws.
 
     Returns:
-        Rows without a verdict enter no figure of a metric, the human one beside it included, and are counted.
+        The table. A metric's statistics, also the human one, leave out rows without a verdict and count them.
 
     Raises:
         MissingScipyError: scipy is not installed.
-        ValueError: There is no row, columns differ in length, or a label is not a number.
+        ValueError: There are no rows, columns differ in length, or a label is not finite.
     """
     parts = [part for part in parts_of(rows) if part.level == "cell"]
-    human, tables = drawn_beside_people(rows, parts, _STATISTICS, resamples=resamples, seed=seed)
+    human, tables = draws_with_human_rate(rows, parts, _STATISTICS, resamples=resamples, seed=seed)
     return ModelAccuracyTable(
         [
             AccuracyCell(part.dataset, part.model, len(part.rows), cell.estimate("human_rate"))
@@ -95,7 +95,7 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
     )
 
 
-def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
+def _evaluator(metric: str, table: Sequence[PartDraws]) -> EvaluatorAccuracy:
     cells = [
         EvaluatorCell(
             dataset=cell.part.dataset,

@@ -19,10 +19,10 @@ class JudgedPairs:
     """Pairs of answers A and B to the same instruction.
 
     Attributes:
-        choices: What each evaluator preferred, per pair; None where it failed, which keeps the pair out of its figures.
-        lengths_words: Words of all answers A, and of all answers B, for the baseline that takes the longer one.
-        instructions: Key of the instruction of each pair: pairs that share one are drawn together; empty where each has
-            its own. The same words about another image are another instruction and need another key.
+        choices: Preference of each evaluator, per pair; None if it failed, which leaves the pair out of its statistics.
+        lengths_words: Words of all answers A, and of all answers B, for the baseline that prefers the longer one.
+        instructions: Key of the instruction of each pair: pairs with the same key are drawn together; empty if each has
+            its own. The same words about another image need another key.
     """
 
     votes: Sequence[Sequence[Choice]]
@@ -33,14 +33,14 @@ class JudgedPairs:
 
 @dataclass(frozen=True, slots=True)
 class StratumAgreement:
-    """Pairs on which the annotators were equally sure.
+    """Pairs with the same majority among annotators.
 
     Attributes:
         stratum: Votes for the majority over all votes, as "4/5"; "all" for all pairs with a majority.
         pairs: Pairs that the evaluator judged.
-        failed: Pairs that it did not.
+        failed: Pairs that it did not judge.
         ties: Judged pairs that it called a tie, decided by the coin.
-        reproduced: Share of the judged pairs on which it prefers what the majority prefers, 0 to 1.
+        reproduced: Share of the judged pairs on which it agrees with the majority, 0 to 1.
     """
 
     stratum: str
@@ -52,19 +52,19 @@ class StratumAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorPairs:
-    """One evaluator, or the baseline "length" or "random"; the surest stratum first, "all" last."""
+    """An evaluator, or the baseline "length" or "random", with the surest stratum first and "all" last."""
 
     evaluator: str
     strata: Sequence[StratumAgreement]
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseReport:
-    """The result of `pairwise_agreement`.
+class PreferenceReport:
+    """The result of `preference_agreement`.
 
     Attributes:
-        evaluators: Those given, then "length" where lengths are known, then "random".
-        no_majority: Pairs left out because no answer got more than half of the votes.
+        evaluators: The given ones, then "length" if lengths are known, then "random".
+        no_majority: Pairs left out because no choice got more than half of the votes.
         voted_tie: Pairs left out because the majority called them a tie, which a forced choice cannot reproduce.
     """
 
@@ -74,7 +74,7 @@ class PairwiseReport:
 
 
 def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.float64]) -> list[Choice | None]:
-    """Prefers the answer with the higher score; a tie where they are equal, None where one of them failed (NaN).
+    """Prefer the answer with the higher score; a tie if they are equal, None if one failed (NaN).
 
     Args:
         scores_a: float64[pairs].
@@ -86,20 +86,20 @@ def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.floa
     ]
 
 
-def pairwise_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PairwiseReport:
-    """Share of majority votes that evaluators reproduce.
+def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PreferenceReport:
+    """Measure the share of majority votes that evaluators reproduce.
 
-    An evaluator's tie is decided by a coin, here and nowhere else, so that it can be held against evaluators that never
-    tie; the coin falls the same way for all of them.
+    Here, and only here, a coin decides an evaluator's tie, to compare it with evaluators that never tie. The coin falls
+    the same way for all evaluators.
 
     Args:
         pairs: Votes and choices.
-        resamples: Draws of whole instructions behind the intervals.
-        seed: Of coin and draws.
+        resamples: Draws of whole instructions for the intervals.
+        seed: Seed of coin and draws.
 
     Raises:
-        ValueError: Columns differ in length, a vote or choice is none of A, B and tie, or an evaluator has the name of
-            a baseline.
+        ValueError: Columns differ in length, a vote or choice is not A, B or tie, or an evaluator has the name of a
+            baseline.
     """
     _check(pairs)
     majorities = [_majority(votes) for votes in pairs.votes]
@@ -126,7 +126,7 @@ def pairwise_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int =
         counts = int(mask.judged.sum()), mask.failed, int(mask.tied.sum())
         lines.setdefault(mask.evaluator, []).append(StratumAgreement(mask.stratum, *counts, share))
     all_winners = [winner for winner, _ in majorities]
-    return PairwiseReport(
+    return PreferenceReport(
         [EvaluatorPairs(evaluator, strata_of_it) for evaluator, strata_of_it in lines.items()],
         all_winners.count(None),
         all_winners.count("tie"),
@@ -135,7 +135,7 @@ def pairwise_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int =
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """One evaluator in one stratum: bool[pairs with a majority] that it judged, got right, and called a tie."""
+    """An evaluator in a stratum: bool[pairs with a majority] that it judged, got right, and called a tie."""
 
     evaluator: str
     stratum: str
@@ -150,7 +150,7 @@ def _with_baselines(pairs: JudgedPairs, random: np.random.Generator) -> dict[str
     if pairs.lengths_words is not None:
         lengths_a, lengths_b = (np.asarray(words, dtype=np.float64) for words in pairs.lengths_words)
         choices[LENGTH] = choices_from_scores(lengths_a, lengths_b)
-    # Drawn anew: with the coin of the others it would agree with their ties.
+    # Draw again: with the coin of the others this baseline would agree with their ties.
     choices[RANDOM] = ["A" if draw < 0.5 else "B" for draw in random.random(len(pairs.votes))]
     return choices
 
@@ -163,17 +163,17 @@ def _check(pairs: JudgedPairs) -> None:
     lengths |= {"instructions": len(pairs.instructions)} if pairs.instructions else {}
     check_lengths(count, "pairs with votes", lengths)
     if taken := {LENGTH, RANDOM} & pairs.choices.keys():
-        raise ValueError(f"{taken.pop()} is the name of a baseline: call the evaluator otherwise")
+        raise ValueError(f"{taken.pop()} is the name of a baseline: give the evaluator another name")
     allowed = {"A", "B", "tie"}
     votes = {vote for given in pairs.votes for vote in given}
     choices = {choice for column in pairs.choices.values() for choice in column if choice is not None}
     for name, values in (("vote", votes), ("choice", choices)):
         if strange := values - allowed:
-            raise ValueError(f"a {name} is {min(map(repr, strange))}: it must be A, B or tie")
+            raise ValueError(f"a {name} is {min(map(repr, strange))}: use A, B or tie")
 
 
 def _majority(votes: Sequence[Choice]) -> tuple[Choice | None, str]:
-    """What more than half prefer, and how many of how many; None without such a majority."""
+    """Return the choice of more than half, or None, and its share of the votes."""
     if not votes:
         return None, ""
     winner, count = Counter(votes).most_common(1)[0]
@@ -186,7 +186,7 @@ def _sureness(stratum: str) -> tuple[float, int]:
 
 
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
-    """Right ones among those judged, for every mask, from the same draws."""
+    """Return the share of right ones among the judged, for every mask, from the same draws."""
     if not len(clusters):
         return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
 

@@ -21,16 +21,16 @@ import { type Services, servicesOver } from "./services.js";
 import { RowStream, type StreamOptions } from "./streams/row-stream.js";
 import { type CallPolicy, withPolicy } from "./transport/policy.js";
 
-/** How to reach a server. */
+/** Options of a connection to a server. */
 export interface ConnectionOptions extends CallPolicy {
-  /** For `https://`: `ca`, `cert`, `key` and whatever else Node takes. */
+  /** TLS options for `https://`: `ca`, `cert`, `key` and any other of Node's. */
   readonly tls?: SecureClientSessionOptions;
 }
 
-/** Rows of a stream: at hand, or made as they are needed. */
+/** The rows of a stream, ready or made on demand. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
-/** A connection to a server; `close` ends it. */
+/** A connection to a server, until `close`. */
 export class GradewireClient implements Services {
   readonly scoring: Services["scoring"];
   readonly judging: Services["judging"];
@@ -50,9 +50,11 @@ export class GradewireClient implements Services {
   }
 
   /**
-   * Scores items as they come, with bounded memory: the source is read while fewer than `aheadRows` items lie between
-   * it and the results that you took. Yields each item once, with all its results, in the order in which they are done
-   * (`index` is the position in the source). After a break that may pass, unfinished items go on a new connection.
+   * Scores a stream of items with bounded memory: it reads the source while fewer than `aheadRows` items lie between
+   * the
+   * source and the results that you took. Yields each item once, with all its results, in the order in which they
+   * finish
+   * (`index` is the position in the source). After a temporary failure, a new connection resumes unfinished items.
    */
   scoreStream(
     items: Rows<MessageInitShape<typeof ItemSchema>>,
@@ -80,7 +82,7 @@ export class GradewireClient implements Services {
     return stream.run();
   }
 
-  /** Compares pairs of answers as `scoreStream` scores items. */
+  /** Compares pairs of answers, as `scoreStream` scores items. */
   compareStream(
     pairs: Rows<MessageInitShape<typeof PairSchema>>,
     config: MessageInitShape<typeof CompareStreamConfigSchema> = {},
@@ -102,7 +104,7 @@ export class GradewireClient implements Services {
     return stream.run();
   }
 
-  /** Closes the connection; calls that are under way, and later ones, end as cancelled. */
+  /** Closes the connection. Running and later calls fail as cancelled. */
   close(): void {
     this.#closed.abort();
     this.#sessions.abort(new GradewireError("the client was closed", Code.Canceled));
@@ -110,9 +112,9 @@ export class GradewireClient implements Services {
 }
 
 /**
- * A client of the server at an address. Nothing is sent before the first call.
+ * Returns a client of the server at an address. It sends nothing before the first call.
  *
- * @param baseUrl `http://host:50051`, or `https://` where the server has a certificate.
+ * @param baseUrl `http://host:50051`, or `https://` if the server has a certificate.
  */
 export function connect(baseUrl: string, options: ConnectionOptions = {}): GradewireClient {
   return new GradewireClient(baseUrl, options);

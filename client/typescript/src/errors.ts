@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** What is known of a failure beside its code and message. */
+/** Details of a failure, besides code and message. */
 export interface ErrorFacts {
   readonly field?: string | undefined;
   readonly retryAfterMs?: number | undefined;
@@ -14,18 +14,18 @@ const REQUEST_ID = "x-request-id";
 const FIELD = /^([a-z_]\w*(?:\[\d+\])?(?:\.[a-z_]\w*(?:\[\d+\])?)*): /;
 
 /**
- * A call that failed as a whole. What fails of one item alone stands in its result, as its `status`.
+ * A call that failed as a whole. The failure of a single item is in its result, as its `status`.
  *
- * It is a `ConnectError`, so `code`, `rawMessage` and `metadata` are there too.
+ * As a `ConnectError` it also has `code`, `rawMessage` and `metadata`.
  */
 export class GradewireError extends ConnectError {
-  /** What is at fault, `metrics[0].smile.preset`; undefined where nothing of the request is. */
+  /** The field at fault, `metrics[0].smile.preset`; undefined without one. */
   readonly field: string | undefined;
-  /** Milliseconds after which the server asks to come back; undefined where it did not say. */
+  /** Milliseconds after which the server wants a retry; undefined if it did not say. */
   readonly retryAfterMs: number | undefined;
-  /** Stands in the server's request log; undefined where no server answered. */
+  /** Id in the server's request log; undefined without an answer of the server. */
   readonly requestId: string | undefined;
-  /** Whether the same call may go well later without anything being changed. */
+  /** True if the same call may succeed later. */
   readonly mayPass: boolean;
 
   constructor(message: string, code: Code, facts: ErrorFacts = {}, metadata?: HeadersInit) {
@@ -33,12 +33,12 @@ export class GradewireError extends ConnectError {
     this.field = facts.field;
     this.retryAfterMs = facts.retryAfterMs;
     this.requestId = facts.requestId;
-    // What is too large is RESOURCE_EXHAUSTED as well, and then no time to come back is given.
+    // A message that is too large is RESOURCE_EXHAUSTED as well, but without a time for a retry.
     const full = code === Code.ResourceExhausted && facts.retryAfterMs !== undefined;
     this.mayPass = facts.mayPass ?? (code === Code.Unavailable || full);
   }
 
-  /** The error behind whatever a call threw. */
+  /** Returns the GradewireError for anything that a call threw. */
   static override from(reason: unknown): GradewireError {
     if (reason instanceof GradewireError) {
       return reason;
@@ -53,14 +53,14 @@ export class GradewireError extends ConnectError {
     return new GradewireError(error.rawMessage, error.code, facts, error.metadata);
   }
 
-  /** The same error, with other facts and more to say. */
+  /** Returns the same error with other details and an addition to its message. */
   with(facts: ErrorFacts, said = ""): GradewireError {
     const { field, retryAfterMs, requestId, mayPass, cause } = this;
     const all = { field, retryAfterMs, requestId, mayPass, cause, ...facts };
     return new GradewireError(this.rawMessage + said, this.code, all, this.metadata);
   }
 
-  // ConnectError's own check looks at names and would take each ConnectError for one of these.
+  // ConnectError's own check compares names, so it would accept each ConnectError.
   static override [Symbol.hasInstance](value: unknown): boolean {
     return typeof value === "object" && value !== null && GradewireError.prototype.isPrototypeOf(value);
   }

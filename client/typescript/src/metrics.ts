@@ -6,13 +6,13 @@ import { type MetricSpec, MetricSpecSchema, Status } from "./gen/gradewire/v1/ty
 /** `"smile"`, `"exactMatch"`, …: the metrics of the wire format. */
 export type MetricName = NonNullable<MetricSpec["metric"]["case"]>;
 
-/** What a metric can be told; all of it may be left out. */
+/** The parameters of a metric, all optional. */
 export type MetricParameters<Name extends MetricName> = MessageInitShape<
   GenMessage<Extract<MetricSpec["metric"], { case: Name }>["value"]>
 >;
 
 /**
- * A metric with its parameters.
+ * Returns a metric with its parameters.
  *
  * ```ts
  * metric("smile", { preset: SmilePreset.FAST })
@@ -23,7 +23,7 @@ export function metric<Name extends MetricName>(name: Name, parameters?: MetricP
   return create(MetricSpecSchema, chosen);
 }
 
-/** Whether an item with this status may be scored when it is sent again later, without anything being changed. */
+/** Returns true if an item with this status may be scored in a retry. */
 export function mayPass(status: Status): boolean {
   return status === Status.UNAVAILABLE || status === Status.TIMEOUT;
 }

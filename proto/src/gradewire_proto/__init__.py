@@ -1,1 +1,1 @@
-"""The wire format of gradewire: generated from proto/gradewire/v1 (`make proto`), and the conventions beside it."""
+"""The wire format of gradewire, generated from proto/gradewire/v1 (`make proto`), and its conventions."""

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class SmilePreset(StrEnum):
-    """Variants of SMILE that differ in their formula."""
+    """Variants of SMILE with different formulas."""
 
     V1 = auto()
     FAST = auto()
@@ -37,7 +37,7 @@ class SmilePreset(StrEnum):
 
 
 class SyntheticMode(StrEnum):
-    """Sentence that the prediction as a whole is compared with."""
+    """The sentence to compare with the whole prediction."""
 
     NONE = auto()
     INLINE = auto()
@@ -45,7 +45,7 @@ class SyntheticMode(StrEnum):
 
 
 class Corpus(StrEnum):
-    """Which references the weights of rare words (idf) are counted over."""
+    """The references over which weights of rare words (idf) are counted."""
 
     NONE = auto()
     REQUEST = auto()
@@ -53,7 +53,7 @@ class Corpus(StrEnum):
 
 
 class Measure(StrEnum):
-    """Which of precision, recall and their harmonic mean becomes the score."""
+    """The measure that becomes the score: precision, recall or their harmonic mean."""
 
     F1 = auto()
     PRECISION = auto()
@@ -61,7 +61,7 @@ class Measure(StrEnum):
 
 
 class VqaConsensus(StrEnum):
-    """How annotators that gave the prediction's answer become a score."""
+    """Rules that turn the number of agreeing annotators into a score."""
 
     LEAVE_ONE_OUT = auto()
     DIRECT = auto()
@@ -69,7 +69,7 @@ class VqaConsensus(StrEnum):
 
 
 class VqaNormalise(StrEnum):
-    """Whether answers on which all annotators agree are normalised (articles, punctuation, number words) like others."""
+    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
 
     OFFICIAL = auto()
     ALWAYS = auto()
@@ -83,28 +83,28 @@ class MeteorSynonyms(StrEnum):
 
 
 class LabelValue(StrEnum):
-    """How probabilities of a scale's labels become one value."""
+    """Rules that turn the probabilities of a scale's labels into one value."""
 
     MOST_PROBABLE = auto()
     EXPECTED = auto()
 
 
 class BinaryQuestions(StrEnum):
-    """Who grades answers to binary questions (the most common reference is yes or no)."""
+    """The grader of answers to binary questions (the most common reference is yes or no)."""
 
     JUDGE = auto()
     RULE = auto()
 
 
 class LaveMode(StrEnum):
-    """What the judge writes before its rating."""
+    """The text that the judge writes before its rating."""
 
     RATING = auto()
     RATIONALE = auto()
 
 
 class Demonstrations(StrEnum):
-    """Which demonstrations stand before the item."""
+    """Demonstrations to show before the item."""
 
     AUTO = auto()
     BINARY = auto()
@@ -113,16 +113,16 @@ class Demonstrations(StrEnum):
 
 
 class JudgeGuard(StrEnum):
-    """What an answer that the judge calls right has to withstand."""
+    """A test that an answer must pass after the judge called it right."""
 
     NONE = auto()
     OTHER_KEY = auto()
 
 
 class ShownReferences(StrEnum):
-    """Which of several aliases, each of them a right answer, a judge is shown.
+    """References to show a judge if several are aliases, each of them a right answer.
 
-    Of annotators' votes it is shown all.
+    Annotators' votes are always all shown.
     """
 
     CLOSEST = auto()
@@ -138,14 +138,14 @@ class LavePreset(StrEnum):
 
 
 class GradeStyle(StrEnum):
-    """What the judge does before it grades."""
+    """The judge's work before it grades."""
 
     MATCH = auto()
     EXTRACT = auto()
 
 
 class VerdictStyle(StrEnum):
-    """What the judge writes before its verdict."""
+    """The text that the judge writes before its verdict."""
 
     PLAIN = auto()
     STEP_BY_STEP = auto()
@@ -153,21 +153,21 @@ class VerdictStyle(StrEnum):
 
 
 class CompareMode(StrEnum):
-    """What the judge writes before its verdict."""
+    """The text that the judge writes before its verdict."""
 
     VERDICT = auto()
     REASON = auto()
 
 
 class CompareDecision(StrEnum):
-    """What the verdicts of both orders must say for an answer to win."""
+    """The verdicts of both orders that make an answer win."""
 
     BOTH = auto()
     MAJORITY = auto()
 
 
 class AutoJudge(StrEnum):
-    """Which judge metric AutoParameters asks, with its default parameters."""
+    """The judge metric that AutoParameters uses, with its default parameters."""
 
     LAVE = auto()
     JUDGE_VERDICT = auto()

@@ -13,13 +13,13 @@ from gradewire_proto.v1 import types_pb2
 
 
 def choices(enum: EnumDescriptor) -> dict[int, str]:
-    """Lower-case ends of an enum's names by number: SMILE_PRESET_FAST is "fast"; UNSPECIFIED is left out."""
+    """Return the lower-case choices of an enum by number, without UNSPECIFIED: SMILE_PRESET_FAST is "fast"."""
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
     return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values if value.number}
 
 
 def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
-    """Numbers of the choices that a metric takes for a parameter, by name; none for a parameter of another kind."""
+    """Return the numbers of the choices of a metric's parameter, by name; empty for a parameter of another kind."""
     if field.enum_type is None:
         return {}
     taken = next(each.allowed for each in PARAMETERS[metric] if each.name == field.name).split(", ")
@@ -27,7 +27,7 @@ def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
 
 
 def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
-    """Return whether a metric counts its weights over the request's items, with the default filled in."""
+    """Return True if a metric counts its weights over the request's items, explicitly or by default."""
     metric = spec.WhichOneof("metric") or ""
     for parameter in PARAMETERS.get(metric, ()):
         message = getattr(spec, metric)
@@ -40,7 +40,7 @@ def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
 
 @cache
 def all_comments() -> Mapping[str, str]:
-    """Comments, each on one line, by the full name of service, method, message, field, enum or value."""
+    """Return comments, each on one line, by the full name of service, method, message, field, enum or value."""
     text = files("gradewire_proto.v1").joinpath("comments.json").read_text("utf-8")
     found: dict[str, str] = json.loads(text)
     return MappingProxyType(found)

@@ -1,4 +1,4 @@
-"""Exit codes of all commands: one table, in which each code has one meaning."""
+"""Exit codes of all commands."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ExitCode(IntEnum):
-    """The exit code of a command; `MEANINGS` says what each code stands for."""
+    """The exit code of a command. `MEANINGS` explains each code."""
 
     DONE = 0
     FAILED = 1
@@ -19,10 +19,10 @@ class ExitCode(IntEnum):
 
 MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "all done",
-    ExitCode.FAILED: "something could not be done",
+    ExitCode.FAILED: "some work failed",
     ExitCode.UNUSABLE: "wrong usage or input, a package that is missing, or an output that cannot be written",
-    ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or went away",
-    ExitCode.GATE: "all done, and what was found does not pass",
+    ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or was lost",
+    ExitCode.GATE: "all done, but a check failed",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }

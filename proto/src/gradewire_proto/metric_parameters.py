@@ -30,28 +30,28 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "synthetic",
-            "What the sentence term compares the prediction with: the reference (none), Item.synthetic_answers "
-            "(inline), or the answers that References.Prepare stored (prepared).",
+            "Sentence to compare with the prediction: the reference (none), Item.synthetic_answers (inline), or "
+            "the answers that References.Prepare stored (prepared).",
             "none",
             "none, inline, prepared",
         ),
         ParameterInfo(
             "sentence_weight",
-            "Weight of the sentence term. Unset: the one that was fitted for the model, else the default.",
+            "Weight of the sentence term. Unset: the weight fitted for the model, else the default.",
             "0.3; 0.5 with reference_code",
             "0 to 1",
         ),
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
             "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "threshold",
-            "Score from which the answer counts as right. Unset, where none was fitted for the model and these "
-            "parameters, the result has WARNING_UNCALIBRATED.",
+            "Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and "
+            "these parameters, the result has WARNING_UNCALIBRATED.",
             "the one fitted for the model, else 2/3",
             "a number",
         ),
@@ -59,15 +59,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sbert": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
             "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "threshold",
-            "Score from which the answer counts as right. Unset: the one that was fitted for the model, else "
-            "there is no verdict.",
+            "Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.",
             "",
             "a number; empty: no verdict unless one was fitted",
         ),
@@ -75,15 +74,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sfve": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes. SFVE's own checkpoints are trained for it, any other encoder works too.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "threshold",
-            "Score from which the answer counts as right. Unset: the one that was fitted for the model, else "
-            "there is no verdict.",
+            "Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.",
             "",
             "a number; empty: no verdict unless one was fitted",
         ),
@@ -91,14 +89,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "bertscore": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
             "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "measure",
-            "Which of precision, recall and their harmonic mean becomes the score.",
+            "Measure that becomes the score: precision, recall or their harmonic mean (f1).",
             "f1",
             "f1, precision, recall",
         ),
@@ -106,31 +104,31 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "layer",
             "Hidden layer whose vectors are compared, 1 for the first.",
             "the model's own choice",
-            "a layer that the model gives token vectors of",
+            "a layer for which the model has token vectors",
         ),
         ParameterInfo(
             "idf",
-            "Which references the weights of rare tokens are counted over. With with_question, the question "
-            "stands before these too.",
+            "References over which weights of rare tokens are counted. With with_question, they include the "
+            "question.",
             "none",
             "none, request, prepared",
         ),
         ParameterInfo(
             "rescale",
-            "Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer.",
+            "Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "with_question",
-            "Compare \"Q R\" with \"Q Y\" (KNVQA-Eval's form) in place of the answers alone.",
+            "Compare \"Q R\" with \"Q Y\" (KNVQA-Eval's form) instead of the answers alone.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "threshold",
-            "Score from which the answer counts as right. Unset: the one that was fitted for the model, else "
-            "there is no verdict. KNVQA-Eval takes 0.5.",
+            "Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict. "
+            "KNVQA-Eval takes 0.5.",
             "",
             "a number; empty: no verdict unless one was fitted",
         ),
@@ -146,22 +144,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "vqa_accuracy": (
         ParameterInfo(
             "consensus",
-            "How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing "
-            "others / 3), which needs two references; direct: min(1, agreeing / 3); single: 1 where any reference"
-            " agrees, for data with one reference.",
+            "Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, "
+            "agreeing others / 3), which requires two references; direct: min(1, agreeing / 3); single: 1 if any "
+            "reference agrees, for data with one reference.",
             "leave_one_out",
             "leave_one_out, direct, single",
         ),
         ParameterInfo(
             "verdict_cut",
-            "Score from which the answer counts as right. Unset: one agreeing annotator is enough.",
+            "Lowest score of a right answer. Unset: one agreeing annotator is enough.",
             "",
             "above 0 to 1",
         ),
         ParameterInfo(
             "normalise",
-            "official: texts are compared as they are where all annotators gave one answer, as the challenge's "
-            "program does; always: they are normalised there, too.",
+            "official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program "
+            "does; always: normalise them too.",
             "official",
             "official, always",
         ),
@@ -169,22 +167,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "soft_vqa_accuracy": (
         ParameterInfo(
             "consensus",
-            "How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing "
-            "others / 3), which needs two references; direct: min(1, agreeing / 3); single: 1 where any reference"
-            " agrees, for data with one reference.",
+            "Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, "
+            "agreeing others / 3), which requires two references; direct: min(1, agreeing / 3); single: 1 if any "
+            "reference agrees, for data with one reference.",
             "leave_one_out",
             "leave_one_out, direct, single",
         ),
         ParameterInfo(
             "verdict_cut",
-            "Score from which the answer counts as right. Unset: there is no verdict.",
+            "Lowest score of a right answer. Unset: no verdict.",
             "",
             "above 0 to 1",
         ),
         ParameterInfo(
             "normalise",
-            "official: texts are compared as they are where all annotators gave one answer, as the challenge's "
-            "program does; always: they are normalised there, too.",
+            "official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program "
+            "does; always: normalise them too.",
             "official",
             "official, always",
         ),
@@ -192,13 +190,13 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "rouge_l": (
         ParameterInfo(
             "measure",
-            "Which of precision, recall and their harmonic mean becomes the score.",
+            "Measure that becomes the score: precision, recall or their harmonic mean (f1).",
             "f1",
             "f1, precision, recall",
         ),
         ParameterInfo(
             "stem",
-            "Compare words of four letters and more by their stem (Porter).",
+            "Compare words of four or more letters by their stem (Porter).",
             "false",
             "false, true",
         ),
@@ -214,7 +212,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "meteor": (
         ParameterInfo(
             "synonyms",
-            "wordnet: needs WordNet's files on the server; none: words and stems only, a different, lower score.",
+            "wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower "
+            "score.",
             "wordnet",
             "wordnet, none",
         ),
@@ -240,8 +239,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "cider": (
         ParameterInfo(
             "corpus",
-            "Whose references the weights are counted over: the request's, or those that References.Prepare was "
-            "given for the call's reference set. A stream has no request corpus.",
+            "References over which the weights are counted: those of the request, or those that "
+            "References.Prepare received for the call's reference set. A stream has no request corpus.",
             "request",
             "request, prepared",
         ),
@@ -249,37 +248,37 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "correctness": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes. It must have a fit.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes. The encoder must have a fit.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "confidence",
-            "Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is"
-            " called wrong without the warning, and of wrong ones called right, on rows like those of the fit "
-            "(docs/research/correctness.md has what was measured).",
+            "Confidence of verdicts without WARNING_UNCERTAIN. On rows like those of the fit, about the share 1 -"
+            " confidence of right answers is called wrong without the warning; the same holds for wrong answers "
+            "(measurements: docs/research/correctness.md).",
             "0.9",
             "0.5 to below 1",
         ),
         ParameterInfo(
             "features_only",
-            "Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and "
-            "there is no verdict.",
+            "Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there "
+            "is no verdict.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "fit",
-            "Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64"
-            " bytes.",
+            "Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 "
+            "bytes.",
             "",
-            "8 hex digits or more; empty: the one that the model has",
+            "8 or more hex digits; empty: the model's fit",
         ),
         ParameterInfo(
             "grader",
-            "A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers "
-            "like those that it learnt from, and slower. The encoder needs a fit that was made with this grader.",
+            "Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on "
+            "answers like its training data, but slower. The encoder needs a fit made with this grader.",
             "",
             "a built grader, NAME or NAME@DIGEST; empty: none",
         ),
@@ -287,7 +286,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "grader": (
         ParameterInfo(
             "model",
-            "Grader: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights.",
+            "Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.",
             "",
             "a built grader; empty: the default one",
         ),
@@ -295,36 +294,36 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "lave": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "mode",
-            "rating: at once, from the probabilities of the labels; rationale: after a reason that is written "
-            "first, as in the paper, many times slower.",
+            "rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the "
+            "paper, many times slower.",
             "rating",
             "rating, rationale",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, as the papers have it; expected: the mean of the labels, "
-            "weighted with their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most"
-            " of the references, and the judge where an answer is not yes or no and nothing else.",
+            "Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with "
+            "most of the references, and ask the judge only if the answer is more than yes or no.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "demonstrations",
-            "Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind"
-            " of question.",
+            "Solved examples before the item, for binary, visual (short) or text questions (long); auto: by the "
+            "kind of question.",
             "auto",
             "auto, binary, short, long",
         ),
@@ -336,44 +335,43 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "reference_filter",
-            "Leave out references that fewer than this share of the most frequent one's annotators gave.",
+            "Leave out references that fewer annotators gave than this share of the most frequent one's.",
             "0.25",
             "0 to 1",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or"
-            " the whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
+            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own",
         ),
         ParameterInfo(
             "references",
-            "Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the "
-            "closest where it has a word in common with the answer, else all. Annotators' votes are always all "
-            "shown.",
+            "Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it "
+            "shares a word with the answer, else all. Annotators' votes are always all shown.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "shots",
-            "How many of the prompt's demonstrations the judge is shown.",
+            "Number of the prompt's demonstrations to show the judge.",
             "",
-            "0 to as many as the prompt has of each kind; empty: all",
+            "0 to the number that the prompt has of each kind; empty: all",
         ),
         ParameterInfo(
             "preset",
-            "v1: a rating at once; paper: as LAVE's paper has it (a reason first, the most probable rating, all "
-            "references, a prompt of its own, and the judge for binary questions too). Parameters beside it go "
-            "before the preset's.",
+            "v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating,"
+            " all references, its own prompt, and the judge for binary questions too). Parameters that you set "
+            "override the preset.",
             "v1",
             "v1, paper",
         ),
         ParameterInfo(
             "guard",
-            "What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it "
-            "does not have half of the words of a reference, the judge must not believe it against another "
-            "question's key, too, as it does where an answer talks to it.",
+            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
+            "answer has half of the words of a reference, the judge must call it wrong against another question's"
+            " key, which catches answers that talk to the judge.",
             "none",
             "none, other_key",
         ),
@@ -381,35 +379,35 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_grade": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "style",
-            "match: grade and verdict at once; extract: the key facts of both answers are written first.",
+            "match: grade and verdict at once; extract: after writing out the key facts of both answers.",
             "match",
             "match, extract",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, as the papers have it; expected: the mean of the labels, "
-            "weighted with their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most"
-            " of the references, and the judge where an answer is not yes or no and nothing else.",
+            "Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with "
+            "most of the references, and ask the judge only if the answer is more than yes or no.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or"
-            " the whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
+            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own",
         ),
@@ -421,17 +419,16 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "references",
-            "Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the "
-            "closest where it has a word in common with the answer, else all. Annotators' votes are always all "
-            "shown.",
+            "Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it "
+            "shares a word with the answer, else all. Annotators' votes are always all shown.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "guard",
-            "What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it "
-            "does not have half of the words of a reference, the judge must not believe it against another "
-            "question's key, too, as it does where an answer talks to it.",
+            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
+            "answer has half of the words of a reference, the judge must call it wrong against another question's"
+            " key, which catches answers that talk to the judge.",
             "none",
             "none, other_key",
         ),
@@ -439,22 +436,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_similarity": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, as the papers have it; expected: the mean of the labels, "
-            "weighted with their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or"
-            " the whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
+            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own",
         ),
@@ -466,17 +463,16 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "references",
-            "Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the "
-            "closest where it has a word in common with the answer, else all. Annotators' votes are always all "
-            "shown.",
+            "Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it "
+            "shares a word with the answer, else all. Annotators' votes are always all shown.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "guard",
-            "What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it "
-            "does not have half of the words of a reference, the judge must not believe it against another "
-            "question's key, too, as it does where an answer talks to it.",
+            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
+            "answer has half of the words of a reference, the judge must call it wrong against another question's"
+            " key, which catches answers that talk to the judge.",
             "none",
             "none, other_key",
         ),
@@ -484,36 +480,36 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_verdict": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "style",
-            "plain: the verdict alone; step_by_step and reasons: after thoughts or reasons that are written "
-            "first, many times slower.",
+            "plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times "
+            "slower.",
             "plain",
             "plain, step_by_step, reasons",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, as the papers have it; expected: the mean of the labels, "
-            "weighted with their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most"
-            " of the references, and the judge where an answer is not yes or no and nothing else.",
+            "Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with "
+            "most of the references, and ask the judge only if the answer is more than yes or no.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or"
-            " the whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
+            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own",
         ),
@@ -525,23 +521,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "references",
-            "Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the "
-            "closest where it has a word in common with the answer, else all. Annotators' votes are always all "
-            "shown.",
+            "Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it "
+            "shares a word with the answer, else all. Annotators' votes are always all shown.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "image",
-            "Show the judge Item.images, of which there must be one at least. The judge must be one that sees.",
+            "Show the judge Item.images. Each item must have at least one, and the judge must be able to see.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "guard",
-            "What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it "
-            "does not have half of the words of a reference, the judge must not believe it against another "
-            "question's key, too, as it does where an answer talks to it.",
+            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
+            "answer has half of the words of a reference, the judge must call it wrong against another question's"
+            " key, which catches answers that talk to the judge.",
             "none",
             "none, other_key",
         ),
@@ -549,48 +544,48 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "auto": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
             "most 256 bytes. Encoder of correctness.",
             "",
             "a built encoder; empty: the default one",
         ),
         ParameterInfo(
             "judge",
-            "Judge metric to ask, with its default parameters.",
+            "Judge metric to use, with its default parameters.",
             "lave",
             "lave, judge_verdict, judge_grade, judge_similarity",
         ),
         ParameterInfo(
             "judge_model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "risk",
-            "Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor "
-            "those marked UNCERTAIN); the fit says with what confidence. Leave it out beside judge_budget.",
+            "Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the "
+            "fit gives the confidence. Cannot be combined with judge_budget.",
             "0.05",
-            "above 0 and below 1; none beside judge_budget",
+            "above 0 and below 1; unset with judge_budget",
         ),
         ParameterInfo(
             "judge_budget",
-            "In place of risk: the largest share of answers that the judge is asked about, on answers like those "
-            "of the fit.",
+            "Instead of risk: the largest share of answers to send to the judge, for answers like those of the "
+            "fit.",
             "",
-            "0 to 1; empty: risk says when the judge is asked",
+            "0 to 1; empty: risk decides",
         ),
         ParameterInfo(
             "sample",
-            "Share of all answers, drawn by a hash of their content, that the judge is asked about even where "
-            "another step decides, so that means can be estimated without bias.",
+            "Share of all answers, drawn by a hash of their content, that also go to the judge if another step "
+            "decides. It allows unbiased estimates of means.",
             "0",
             "0 to 1",
         ),
         ParameterInfo(
             "sample_seed",
-            "Another number draws another sample.",
+            "Seed of the sample.",
             "0",
             "a whole number, 0 or more",
         ),
@@ -602,29 +597,30 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "fit",
-            "Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.",
+            "Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.",
             "",
-            "8 hex digits or more; empty: the one that the model has",
+            "8 or more hex digits; empty: the model's fit",
         ),
     ),
     "compare": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At "
-            "most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
         ParameterInfo(
             "mode",
-            "verdict: at once, from the probabilities of the labels; reason: after a reason that is written "
-            "first, many times slower.",
+            "verdict: at once, from the probabilities of the labels; reason: after a written reason, many times "
+            "slower.",
             "verdict",
             "verdict, reason",
         ),
         ParameterInfo(
             "decision",
-            "both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.",
+            "both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a"
+            " win.",
             "both",
             "both, majority",
         ),
@@ -642,14 +638,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "image",
-            "Show the judge Pair.images. The judge must be one that sees.",
+            "Show the judge Pair.images. The judge must be able to see.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or"
-            " the whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
+            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own",
         ),

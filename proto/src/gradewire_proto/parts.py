@@ -31,12 +31,12 @@ class SmileParts:
         keyword: Similarity of the best window and the reference's words.
         exact: Share of the reference's words found (PAPER: 0 or 1).
         lexical: (exact + keyword) / 2.
-        best_window: The prediction's words, normalised, that came closest to the reference; cut at 8 192 characters.
+        best_window: The normalised words of the prediction closest to the reference; cut at 8 192 characters.
         bin: floor(6 * score), limited to 0 to 5.
-        correct: Whether the score counts as a right answer: bin >= 4, or from the model's calibrated threshold.
-        harmonic_mean: REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined.
-        value_outcome: What became of the matched reference's values in the prediction: "contradicted" where one is,
-            "found" where all are found, else "missing"; absent where it has none. Says nothing about the score.
+        correct: True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold.
+        harmonic_mean: Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined.
+        value_outcome: Outcome of the matched reference's values in the prediction: "contradicted" if one is, "found" if
+            all are found, else "missing"; absent if it has no value. Does not affect the score.
     """
 
     sentence: float
@@ -52,13 +52,13 @@ class SmileParts:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParts:
-    """Terms of a BERTScore, of the reference that gave it; after rescaling where that is asked for.
+    """Terms of a BERTScore, for the reference that gave it; after rescaling with `rescale`.
 
     Attributes:
         precision: Mean over the prediction's tokens of the closest reference token's cosine.
         recall: Mean over the reference's tokens of the closest prediction token's cosine.
         f1: Harmonic mean of the two.
-        corpus: What the weights were counted over, NAME:DOCUMENTS:DIGEST; empty without idf.
+        corpus: Corpus of the weights, NAME:DOCUMENTS:DIGEST; empty without idf.
     """
 
     precision: float
@@ -74,8 +74,8 @@ class VqaParts:
     Attributes:
         agreeing: Annotators whose answer equals the prediction.
         annotators: All annotators.
-        compared_prediction: The prediction as it was compared: normalised, unless the annotators are unanimous; cut at
-            8 192 characters.
+        compared_prediction: The compared form of the prediction: normalised, unless the annotators are unanimous; cut
+            at 8 192 characters.
     """
 
     agreeing: int
@@ -88,8 +88,8 @@ class RougeLParts:
     """Longest common subsequence with the reference that gave the score.
 
     Attributes:
-        precision: Its share of the prediction's words.
-        recall: Its share of the reference's words.
+        precision: Share of the prediction's words in the subsequence.
+        recall: Share of the reference's words in the subsequence.
         f1: Harmonic mean of the two.
     """
 
@@ -104,9 +104,9 @@ class BleuParts:
 
     Attributes:
         precisions: Modified n-gram precisions after smoothing, for 1 to max_ngram.
-        brevity_penalty: Factor for a prediction that is shorter than the references, 0 to 1.
+        brevity_penalty: Factor for a prediction shorter than the references, 0 to 1.
         prediction_words: Words of the prediction.
-        reference_words: Words of the reference whose length is closest.
+        reference_words: Words of the reference with the closest length.
     """
 
     precisions: tuple[float, ...]
@@ -117,14 +117,14 @@ class BleuParts:
 
 @dataclass(frozen=True, slots=True)
 class MeteorParts:
-    """Terms of a METEOR score, of the reference that gave it.
+    """Terms of a METEOR score, for the reference that gave it.
 
     Attributes:
-        precision: Matched words by those of the prediction.
-        recall: Matched words by those of the reference.
-        penalty: Share taken off for broken order.
+        precision: Matched words divided by the prediction's words.
+        recall: Matched words divided by the reference's words.
+        penalty: Share subtracted for broken order.
         matches: Matched words.
-        chunks: Stretches of matched words in the same order on both sides.
+        chunks: Runs of matched words in the same order on both sides.
     """
 
     precision: float
@@ -140,7 +140,7 @@ class CiderParts:
 
     Attributes:
         by_order: Scores of 1- to 4-grams, 0 to 10 each; their mean is the score.
-        corpus: What the weights were counted over, NAME:DOCUMENTS:DIGEST.
+        corpus: Corpus of the weights, NAME:DOCUMENTS:DIGEST.
     """
 
     by_order: tuple[float, ...]
@@ -149,24 +149,23 @@ class CiderParts:
 
 @dataclass(frozen=True, slots=True)
 class JudgeParts:
-    """A judge's verdict and what it rests on.
+    """A judge's verdict and its basis.
 
     Attributes:
-        value: What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent
-            for a verdict alone.
-        labels: Labels that the judge chose from; empty where a rule decided.
+        value: The value read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1;
+            absent for a verdict alone.
+        labels: Labels that the judge chose from; empty if a rule decided.
         probabilities: Probabilities of the labels, which sum to 1.
-        yes_probability: Probability of yes, where a verdict was asked for.
-        label_mass: Probability of all labels together before the judge was held to them, where the backend tells.
-        reason: What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters.
-        decided_by: "judge"; "rule" for a binary question that a rule decided; "guard" where the judge called the answer
-            right, and so against another question's key.
-        demonstrations: Demonstrations that were shown: "binary", "short", "long"; empty where there are none.
-        prompt_tokens: Tokens that the judge read, over all rounds, fixed turns and thoughts included. No prompt is
-            empty: where a judge decided and this is 0, its server does not count tokens.
-        generated_tokens: Tokens that the judge wrote, over all rounds.
-        other_key_score: Score that the judge gave the answer against another question's key; absent where it was not
-            asked (JudgeGuard).
+        yes_probability: Probability of yes, if the metric wants a verdict.
+        label_mass: Probability of all labels together before the judge was limited to them, if the backend reports it.
+        reason: The judge's text before its verdict, if the metric requests one; cut at 8 192 characters.
+        decided_by: "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the
+            answer right against another question's key.
+        demonstrations: Demonstrations shown: "binary", "short", "long"; empty without any.
+        prompt_tokens: Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge
+            decided and this is 0, its server does not count tokens.
+        generated_tokens: Tokens that the judge wrote over all rounds.
+        other_key_score: The judge's score against another question's key; absent if JudgeGuard did not ask.
     """
 
     value: float | None = None
@@ -184,25 +183,28 @@ class JudgeParts:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessParts:
-    """Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass.
+    """Basis of a probability of correctness.
+
+    SMILE's terms are those of SmileParts, with preset one_pass.
 
     Attributes:
         smile: SMILE's score.
         sentence: Similarity of prediction and reference.
         keyword: Similarity of the best window and the reference's words.
         exact: Share of the reference's words found.
-        best_window: The prediction's words, normalised, that came closest.
-        features: What the probability rests on, by name; a feature that does not apply to the item is left out.
-        uncertain: Whether the probability lies inside the band; absent for features_only, as all that follows.
-        band_lower: Lower end of the band in which a verdict is not trusted at the confidence asked for; both ends
-            belong to it, and 0.5 is always in it.
+        best_window: The normalised words of the prediction closest to the reference.
+        features: Features by name; a feature that does not apply to the item is left out.
+        uncertain: True if the probability lies inside the band. This field and those below are absent with
+            features_only.
+        band_lower: Lower end of the band of verdicts that are not reliable at the requested confidence. Both ends
+            belong to the band, and it always contains 0.5.
         band_upper: Upper end of the band.
         fit: Identity of the fit: 12 hex digits of the SHA-256 of its text.
-        distance: How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the
-            fit does not say what they were like.
-        uncertain_reason: Why the verdict is uncertain. "band": the probability lies inside the band for items like the
-            fit's. "unlike": inside the band that is wider because the item is not. "rule": a rule calls wrong what the
-            rest calls right. Else empty.
+        distance: Distance of the item from the rows of the fit, 0 or more, regardless of the answer's quality; absent
+            if the fit does not describe its rows.
+        uncertain_reason: Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band.
+            "unlike": it lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls wrong
+            what the other features call right.
     """
 
     smile: float
@@ -221,24 +223,23 @@ class CorrectnessParts:
 
 @dataclass(frozen=True, slots=True)
 class AutoParts:
-    """The step that decided, and why.
+    """The step that decided, and its reason.
 
-    What the judge said beside its score stands in results of its own metric.
+    The judge's other results are in the result of its own metric.
 
     Attributes:
-        decided_by: "exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed, whose status
-            the result has.
-        reason: "certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked
-            about as well. "band": inside it, so the judge decides. "refused": inside it, and on the rows of the fit the
-            judge was no better there.
-        probability: Probability of correctness; absent where exact_match decided.
-        band_lower: Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends
-            included.
+        decided_by: "exact_match", "correctness", "judge"; "nobody" if the judge failed, with its status in the result.
+        reason: "certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the
+            judge. "band": inside, so the judge decides. "refused": inside, but on the rows of the fit the judge was no
+            better there.
+        probability: Probability of correctness; absent if exact_match decided.
+        band_lower: Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including
+            both ends.
         band_upper: Upper end of that band.
-        sampled: Whether the answer is of the sample.
-        judge_status: How asking the judge ended, by the status's name without STATUS_; empty where it was not asked.
-        judge_score: Score of the judge, whether or not it decided; absent where it was not asked, or failed.
-        judge_correct: The judge's verdict; absent likewise.
+        sampled: True if the answer is in the sample.
+        judge_status: Status of the call to the judge, without STATUS_; empty without a call.
+        judge_score: The judge's score, even if it did not decide; absent if there was no call, or it failed.
+        judge_correct: The judge's verdict; absent in the same cases.
         fit: Identity of the fit: 12 hex digits of the SHA-256 of its text.
     """
 
@@ -256,17 +257,17 @@ class AutoParts:
 
 @dataclass(frozen=True, slots=True)
 class ValueMatchParts:
-    """Values of the reference that gave the score, counted by what the prediction has of them.
+    """Values of the reference that gave the score, counted by their outcome in the prediction.
 
     Attributes:
-        wanted: Values of the reference that the question does not say already; all of them where it says every one.
-        found: Those of them that the prediction has; found, contradicted and missing sum up to wanted.
-        contradicted: Those that it has another value of the same kind and unit in place of.
-        missing: Those that it has neither way.
-        coarser: Missing ones that are dates which it says less exactly: the year of a day.
+        wanted: Values of the reference that the question does not contain; all of them if it contains every one.
+        found: Wanted values that the prediction has. found, contradicted and missing sum to wanted.
+        contradicted: Wanted values for which the prediction has another value of the same kind and unit.
+        missing: Wanted values that are neither found nor contradicted.
+        coarser: Missing dates that the prediction gives less exactly: only the year of a day.
         extra: Values of the prediction, of the wanted kinds, that neither question nor reference has.
-        kinds: Kind ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression", "list") to the
-            worst that became of a wanted value of it: "contradicted", "missing", "found".
+        kinds: Worst outcome ("contradicted", "missing", "found") of wanted values by kind ("date", "time", "quantity",
+            "ordinal", "operator", "symbol", "locant", "expression", "list").
     """
 
     wanted: int
@@ -280,13 +281,13 @@ class ValueMatchParts:
 
 @dataclass(frozen=True, slots=True)
 class GraderParts:
-    """A grader's opinion of the reference that gave the score.
+    """A grader's result for the reference that gave the score.
 
     Attributes:
-        logit: Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's
-            temperature.
-        pieces: Overlapping pieces in which the answer was read, 1 to 8.
-        truncated: Whether a part of question, reference or answer was not read.
+        logit: Logit of "right", the highest of all pieces. The score is the logistic function of logit / temperature of
+            the model.
+        pieces: Number of overlapping pieces of the answer, 1 to 8.
+        truncated: True if a part of question, reference or answer was not read.
     """
 
     logit: float

@@ -191,7 +191,7 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
         (("--scores", "rows.jsonl"), "--scores: bench smile scores FILE itself"),
         (("--weights", "half"), "write numbers from 0 to 1"),
         (("--against", "smile?sentence_weight=0&synthetic=none"), "it is one of the variants"),
-        (("--against", "nothing"), "there is no metric 'nothing'"),
+        (("--against", "nothing"), "unknown metric 'nothing'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path, options: tuple[str, ...], said: str) -> None:

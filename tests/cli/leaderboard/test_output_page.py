@@ -13,7 +13,7 @@ from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedP
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render, write_page
 from gradewire_cli.problems import InputError
-from gradewire_stats.preferences import JudgedPairs, pairwise_agreement
+from gradewire_stats.preferences import JudgedPairs, preference_agreement
 from gradewire_stats.ratings import Controls, Matches, RatingTable, length_bias, position_bias, rate, system_ranks
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"
@@ -29,7 +29,7 @@ def doubtful(text: str = "What is it?", models: tuple[str, str] = ("model 0", "m
 
 def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboard:
     matches = tournament([0.8, 0.0, -0.8], instructions=20, seed=0, first=0.4)
-    strata = pairwise_agreement(JudgedPairs([["A"] * 5] * 20, {"judge": ["A"] * 20}), resamples=50)
+    strata = preference_agreement(JudgedPairs([["A"] * 5] * 20, {"judge": ["A"] * 20}), resamples=50)
     systems = system_ranks(matches, matches, resamples=50)
     given = Leaderboard(
         verdicts=Verdicts(pairs=[doubtful()] if pairs is None else pairs),

@@ -116,7 +116,7 @@ def test_controls_are_fitted_and_unknown_ones_refused(command: Command, tmp_path
     assert "colour: write one or both of length, position" in command("leaderboard", file, "--control", "colour").output
     one_sided = [row | {"answer_a": "", "answer_b": ""} for row in pairs()]
     done = command("leaderboard", write_rows(file, one_sided), "--control", "length")
-    assert (done.exit_code, "--control length: it is not known" in done.output) == (2, True)
+    assert (done.exit_code, "--control length is unknown" in done.output) == (2, True)
 
 
 def test_people_are_reproduced_in_strata(command: Command, tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_columns_may_be_called_otherwise(command: Command, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--reference", "delta"], "there is no model 'delta'; the models are: alpha, beta, gamma"),
-        (["--anchor", "delta"], "there is no model 'delta'"),
+        (["--reference", "delta"], "no model 'delta'; the models are: alpha, beta, gamma"),
+        (["--anchor", "delta"], "no model 'delta'"),
         (["--map", "colour=x"], "--map colour=x: write FIELD=COLUMN"),
     ],
 )

@@ -29,7 +29,7 @@ from gradewire_cli.pages.charts import (
 )
 from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
 from gradewire_stats.bootstrap import CellsMean, Estimate
-from gradewire_stats.curves import Calibration, CalibrationBin, Distribution, metric_curves
+from gradewire_stats.curves import CalibrationBin, CalibrationCurve, Distribution, metric_curves
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
@@ -107,14 +107,14 @@ def test_a_roc_curve_goes_corner_to_corner_and_marks_the_verdict() -> None:
 
 def test_calibration_stands_where_its_bins_do() -> None:
     bins = [CalibrationBin(0.25, 0.0, 4, 0.2, 0.3), CalibrationBin(0.75, 0.5, 4, 0.7, 0.8)]
-    chart = calibration_chart("smile", Calibration(bins, 0.25), 0.1)
+    chart = calibration_chart("smile", CalibrationCurve(bins, 0.25), 0.1)
     assert dots(chart) == [
         (LEFT + 0.25 * (RIGHT - LEFT), BOTTOM),
         (LEFT + 0.75 * (RIGHT - LEFT), (TOP + BOTTOM) / 2),
     ]
     assert paths(chart, "diagonal")
     assert chart.summary == "ECE 0.250; Brier 0.100"
-    outside = Calibration([CalibrationBin(4, 1.0, 4, 2, 6), bins[1]], math.nan)
+    outside = CalibrationCurve([CalibrationBin(4, 1.0, 4, 2, 6), bins[1]], math.nan)
     wide = calibration_chart("smile", outside, math.nan)
     assert not paths(wide, "diagonal")
     assert wide.summary == "scores leave [0, 1]: no ECE"

@@ -271,7 +271,7 @@ FILES = {
         ".csv",
         b"answers,prediction\n\"{'text': array(['cat', ..., 'dog'], dtype=object)}\",a cat\n",
         [None],
-        says="answers is an object that cannot be read",
+        says="answers is an object that cannot be parsed",
     ),
     "datasets-squad-printed": RealFile(
         ".csv", b"answers,prediction\n\"{'text': ['cat', 'kitten'], 'answer_start': [1, 2]}\",a cat\n", [TWIN[0]]

@@ -67,7 +67,7 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     ]
     assert results[1]["message"].startswith("line 2 is not JSON")
     assert results[2]["message"].startswith("line 3 has no prediction")
-    assert results[3]["message"].startswith("line 4.prediction holds a lone surrogate")
+    assert results[3]["message"].startswith("line 4.prediction has a lone surrogate")
     assert results[4]["message"].startswith("line 5.references[0] is a list")
     assert [result["score"] for result in results if result["status"] != "OK"] == [None] * 5
     assert "1 EMPTY_PREDICTION, 4 INVALID_INPUT" in done.stderr
@@ -83,7 +83,7 @@ def test_the_name_of_a_file_is_told_as_it_is(command: Command, tmp_path: Path) -
         file.write_text('{"references": "a", "prediction": "\\ud800"}\n')
     results = [row["scores"]["smile"] for row in read_rows(command("score", *files, "--quiet").stdout)]
     for file, result in zip(files, results, strict=True):
-        assert result["message"].startswith(f"{file} line 1.prediction holds a lone surrogate")
+        assert result["message"].startswith(f"{file} line 1.prediction has a lone surrogate")
 
 
 def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--metrics", "cosine"], "there is no metric 'cosine'"),
+        (["--metrics", "cosine"], "unknown metric 'cosine'"),
         (["--metrics", "exact_match", "--preset", "fast"], "preset is for smile"),
         (["--resume"], "need --out"),
         (["--synthetic", "prepared"], "needs --reference-set"),

@@ -79,9 +79,9 @@ def test_a_judge_is_for_judges_and_a_model_for_encoders(command: Command, tmp_pa
     smile, lave, verdict = stub.requests[-1].metrics
     assert (smile.smile.model, lave.lave.model, verdict.judge_verdict.model) == ("tiny", "good", "toy")
     refused = command("score", file, "--metrics", "smile", "--judge", "good", stub=stub)
-    assert (refused.exit_code, refused.stderr) == (2, "Error: judge: none of the metrics asks one, leave it out\n")
+    assert (refused.exit_code, refused.stderr) == (2, "Error: judge: none of the metrics has a judge: leave it out\n")
     refused = command("score", file, "--metrics", "lave", "--model", "tiny", stub=stub)
-    assert "a judge is given as judge" in refused.stderr
+    assert "for a judge use judge," in refused.stderr
 
 
 def test_a_prompt_file_goes_to_the_metric_that_it_names(command: Command, tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_prompts_of_one_metric_are_told_apart_by_name(command: Command, tmp_path
         (PROMPT, "lave?prompt=lave/1", "or says another prompt there"),
         (PROMPT, "lave?prompt=mine/3@00000000", "or says another prompt there"),
         ("metric = ", "lave", "is not TOML"),
-        ('metric = "lave"', "lave", "does not say its name: write a line name ="),
-        ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "does not say its version"),
-        ("#" * 65_537, "lave", "has 65537 bytes: a prompt file has at most 65536"),
+        ('metric = "lave"', "lave", "lacks its name: write a line name ="),
+        ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "lacks its version"),
+        ("#" * 65_537, "lave", "has 65537 bytes: shorten it to at most 65536"),
     ],
 )
 def test_a_prompt_that_is_of_no_use_is_refused(

@@ -10,7 +10,7 @@ from tests.client.test_options import BOTH, WHY
 from gradewire.testing import StubTransport
 
 ROWS = [{"id": "1", "references": ["a"], "prediction": "abc"}, {"id": "2", "references": ["a"], "prediction": "a"}]
-REMARK = f"correctness is left out, smile is scored alone: {WHY}\n"
+REMARK = f"only smile is scored, without correctness: {WHY}\n"
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_all_leaves_out_what_is_written_beside_it(
 def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Command, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     done = command("score", file, "--metrics", "all,bleu,bleu", stub=listing("bleu"))
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "Error: metrics asks for bleu twice: leave one")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "Error: metrics has bleu twice: leave out one")
 
 
 @pytest.mark.parametrize(

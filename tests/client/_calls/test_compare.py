@@ -91,7 +91,7 @@ def test_a_pair_that_cannot_be_sent_fails_alone(client: Client) -> None:
     assert "pairs[1].answer_b is missing" in found[1].message
     assert "pairs[2] is a int: give a mapping or a gradewire.Pair" in found[2].message
     assert "pairs[3].answer_b is bytes" in found[3].message
-    assert "pairs[4].answer_a holds a lone surrogate" in found[4].message
+    assert "pairs[4].answer_a has a lone surrogate" in found[4].message
 
 
 def test_a_table_is_read_row_by_row(client: Client) -> None:
@@ -144,7 +144,7 @@ async def test_the_asynchronous_twin() -> None:
 @pytest.mark.parametrize(
     ("by", "said"),
     [
-        ("smile", "there is no comparison 'smile'"),
+        ("smile", "unknown comparison 'smile'"),
         ("compare?mode=fast", "has no mode 'fast'"),
         ("compare?shots=2", "no parameter 'shots=2'"),
         (3, "by is a int"),
@@ -160,7 +160,7 @@ def test_what_is_no_comparison_is_refused(client: Client, by: object, said: str)
 @pytest.mark.parametrize("metrics", ["compare", "smile,compare?references=true", Compare()])
 def test_a_comparison_is_no_metric_of_items(metrics: object) -> None:
     stub = StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))
-    with pytest.raises(gradewire.InvalidRequest, match=r"compares two answers and scores no item: use Client\.compare"):
+    with pytest.raises(gradewire.InvalidRequest, match=r"compares two answers: use Client\.compare"):
         Client(transport=stub).score([{"references": ["a"], "prediction": "a"}], metrics)  # type: ignore[arg-type]
 
 
@@ -181,7 +181,7 @@ def test_a_reply_without_a_winner_is_no_verdict() -> None:
 
     (found,) = Client(transport=StubTransport(compare=wrong)).compare([LONG])
     assert (found.winner, found.status) == (None, Status.INTERNAL)
-    assert found.message == "pairs[0]: the server said OK and named no winner: report it"
+    assert found.message == "pairs[0]: the server's OK has no winner: report it"
 
 
 def test_a_winner_beside_another_status_is_dropped() -> None:
@@ -220,9 +220,9 @@ def test_a_comparison_as_json(client: Client) -> None:
 
 
 def test_a_stub_says_what_it_lacks() -> None:
-    with pytest.raises(gradewire.InvalidRequest, match="this stub compares nothing"):
+    with pytest.raises(gradewire.InvalidRequest, match="this stub cannot compare"):
         Client(transport=StubTransport(lambda request: echo_scores(request, score=lambda _: 1.0))).compare([LONG])
-    with pytest.raises(gradewire.InvalidRequest, match="this stub scores nothing"):
+    with pytest.raises(gradewire.InvalidRequest, match="this stub cannot score"):
         Client(transport=StubTransport(compare=longer)).score([{"references": ["a"], "prediction": "a"}])
 
 

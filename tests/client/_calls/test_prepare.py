@@ -56,7 +56,7 @@ def test_a_break_is_taken_up_again(client: Client, small_server: SmallServer) ->
 
 def test_a_metric_that_names_another_set_is_refused(client: Client) -> None:
     with pytest.raises(
-        gradewire.InvalidRequest, match="a metric says reference_set='another', and these entries make the set"
+        gradewire.InvalidRequest, match="a metric has reference_set='another', but these entries make the set"
     ):
         client.prepare([{"references": ["a"]}], "smile?reference_set=another")
     name = client.prepare([{"references": ["a"]}], "smile").reference_set
@@ -127,6 +127,6 @@ class OlderServer(StubTransport):
 def test_a_server_that_knows_no_immutable_sets_is_told_apart() -> None:
     with (
         Client(transport=OlderServer(lambda _: scoring_pb2.ScoreResponse())) as client,
-        pytest.raises(gradewire.InvalidRequest, match="this server knows no immutable sets"),
+        pytest.raises(gradewire.InvalidRequest, match="this server does not support immutable sets"),
     ):
         client.prepare([{"references": ["a"]}], "smile", immutable=True)

@@ -56,7 +56,7 @@ def test_a_score_beside_another_status_is_dropped(number: types_pb2.Status.Value
 def test_ok_without_a_finite_score_is_a_defect_of_the_server(score: float | None) -> None:
     report, result = scored(types_pb2.MetricResult(score=score, status=types_pb2.STATUS_OK, smile=PARTS))
     assert (result.score, result.status, result.parts) == (None, Status.INTERNAL, None)
-    assert result.message.startswith("items[1]: the server said OK and gave ")
+    assert result.message.startswith("items[1]: the server's OK has ")
     assert report.summary()["smile"].mean == 0.5
     assert report.summary()["smile"].counts == {Status.OK: 1, Status.INTERNAL: 1}
 
@@ -69,7 +69,7 @@ def test_a_message_about_a_whole_item_says_which() -> None:
 
 def test_a_result_of_a_metric_that_was_not_asked_for_is_a_fault() -> None:
     odd = types_pb2.MetricResult(metric_index=7, status=types_pb2.STATUS_OK, score=1.0)
-    with answering(odd) as client, pytest.raises(ServerFault, match="not asked"):
+    with answering(odd) as client, pytest.raises(ServerFault, match="not requested"):
         client.score([ROW | {"prediction": "odd"}])
 
 

@@ -169,7 +169,7 @@ def test_a_refusal_is_not_repeated(client: Client, small_server: SmallServer) ->
 
 def test_a_server_that_owes_a_result_for_too_long(client: Client, small_server: SmallServer) -> None:
     small_server.script.hold.clear()
-    with pytest.raises(gradewire.DeadlineExceeded, match="1 items were in work"):
+    with pytest.raises(gradewire.DeadlineExceeded, match="1 items were in progress"):
         list(client.score_stream([row(0)], deadline_s=0.2))
 
 

@@ -93,25 +93,25 @@ def test_nan_is_left_to_the_server() -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("", "no metric"),
-        ("cosine", "there is no metric 'cosine', there are smile, sbert"),
-        ("smile:quick", "no preset 'quick': take one of v1"),
+        ("", "is not a metric"),
+        ("cosine", "unknown metric 'cosine': use one of smile, sbert"),
+        ("smile:quick", "no preset 'quick': use one of v1"),
         ("sbert:v1", "has no presets"),
-        ("smile/x", "no metric"),
+        ("smile/x", "is not a metric"),
         ("smile?synthetic=maybe", "no synthetic 'maybe'"),
-        ("smile?weight=0.3", "no parameter 'weight=0.3', it has model"),
+        ("smile?weight=0.3", "no parameter 'weight=0.3'; its parameters: model"),
         ("smile?model", "no parameter 'model'"),
-        ("smile?sentence_weight=much", "is no number"),
-        ("smile?model=a&model=b", "says model twice"),
-        ("exact_match?model=a", "it has none"),
+        ("smile?sentence_weight=much", "is not a number"),
+        ("smile?model=a&model=b", "has model twice"),
+        ("exact_match?model=a", "its parameters: none"),
         ("bleu?max_ngram=two", "bleu: max_ngram='two' is not a whole number"),
         ("bleu?max_ngram=-1", "max_ngram='-1' is not a whole number"),
         ("bleu?max_ngram=²", "max_ngram='²' is not a whole number"),
         ("bleu?max_ngram=99999999999999999999", "is not a whole number"),
-        ("bleu?max_ngram=4294967296", "bleu: max_ngram is a whole number"),
+        ("bleu?max_ngram=4294967296", "bleu: max_ngram must be a whole number"),
         ("rouge_l?stem=yes", "rouge_l: stem='yes' is not true or false"),
-        ("rouge_l?measure=accuracy", "rouge_l has no measure 'accuracy': take one of f1, precision, recall"),
-        ("cider?synthetic=none", "it has corpus=…, reference_set=…"),
+        ("rouge_l?measure=accuracy", "rouge_l has no measure 'accuracy': use one of f1, precision, recall"),
+        ("cider?synthetic=none", "its parameters: corpus=…, reference_set=…"),
     ],
 )
 def test_refusals_say_what_is_wrong(line: str, part: str) -> None:
@@ -180,8 +180,8 @@ def test_labels_may_be_given() -> None:
     assert choice.labels == ("mine", "other")
     assert choice.named == {"mine": Smile(preset="fast"), "other": Smile(preset="fast")}
     for wrong, message in (
-        ({"": "smile"}, "is no label"),
-        ({1: "smile"}, "is no label"),
+        ({"": "smile"}, "is not a label"),
+        ({1: "smile"}, "is not a label"),
         ({"a": "smile,sbert"}, "one for"),
     ):
         with pytest.raises(InvalidRequest, match=message):
@@ -238,21 +238,21 @@ def test_specs_carry_every_parameter() -> None:
 @pytest.mark.parametrize(
     ("metrics", "defaults", "part"),
     [
-        ("", {}, "no metric"),
+        ("", {}, "is not a metric"),
         ([], {}, "metrics is empty"),
         (["smile", 3], {}, "metrics[1] is a int"),
-        ("smile,smile", {}, "asks for smile twice"),
+        ("smile,smile", {}, "has smile twice"),
         ("smile,smile:v1", {}, "twice"),
         ("sbert", {"preset": "fast"}, "preset is for smile"),
-        ("exact_match", {"model": "m"}, "model: none of the metrics uses one"),
+        ("exact_match", {"model": "m"}, "model: none of the metrics has an encoder"),
         ("smile", {"preset": "quick"}, "no preset 'quick'"),
         ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
-        ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call reads one set"),
-        ("smile?reference_set=a&synthetic=none", {}, "a set is for synthetic='prepared'"),
-        ("cider?reference_set=a&corpus=request", {}, "a set is for corpus='prepared', leave one out"),
-        ("cider?reference_set=a,smile?reference_set=b", {}, "a call reads one set"),
-        ("bleu,bleu", {}, "asks for bleu twice"),
-        ("bleu,cider", {"model": "m"}, "model: none of the metrics uses one"),
+        ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call has one set"),
+        ("smile?reference_set=a&synthetic=none", {}, "a set needs synthetic='prepared'"),
+        ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared', leave one out"),
+        ("cider?reference_set=a,smile?reference_set=b", {}, "a call has one set"),
+        ("bleu,bleu", {}, "has bleu twice"),
+        ("bleu,cider", {"model": "m"}, "model: none of the metrics has an encoder"),
     ],
 )
 def test_refusals_name_the_argument(metrics: Any, defaults: dict[str, Any], part: str) -> None:

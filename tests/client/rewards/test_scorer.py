@@ -64,7 +64,7 @@ async def test_answers_that_were_extracted_before_are_scored_as_they_are(small_s
         right, empty = await scorer.ascore([WRONG, RIGHT], answers=answers)
         assert (right.value, right.answer) == (1.0, "a cat")
         assert (empty.status, empty.reason) == (Status.EMPTY_PREDICTION, "it was not read")
-        with pytest.raises(InvalidRequest, match="answers: 2 of them for 1 samples"):
+        with pytest.raises(InvalidRequest, match="2 answers for 1 samples"):
             await scorer.ascore([RIGHT], answers=answers)
 
 
@@ -246,7 +246,7 @@ def test_settings_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert shared_scorer({"deadline_s": 8}).deadline_s == 8
 
 
-@pytest.mark.parametrize(("written", "named"), [("{policy", "is no JSON"), ("[1]", "is a list: give an object")])
+@pytest.mark.parametrize(("written", "named"), [("{policy", "is not JSON"), ("[1]", "is a list: give an object")])
 def test_settings_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch, written: str, named: str) -> None:
     monkeypatch.setenv("GRADEWIRE_REWARD_SETTINGS", written)
     with pytest.raises(InvalidRequest, match=f"GRADEWIRE_REWARD_SETTINGS {named}"):

@@ -201,7 +201,7 @@ def test_a_server_that_is_being_started_is_waited_for(
     arguments = ("score", EXAMPLES, "--out", out, "--server", f"127.0.0.1:{port}", "--wait-s", "60")
     run = command(*arguments, environment=environment)
     assert run.stderr is not None
-    assert "trying again until" in run.stderr.readline()
+    assert "retrying until" in run.stderr.readline()
     with ServerProcess(tmp_path, port=port, model_repository=minilm, judge_backend="none"):
         code, _, err = finish(run)
     assert code == 0, err

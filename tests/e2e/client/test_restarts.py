@@ -121,7 +121,7 @@ def test_the_command_says_that_it_waits_and_goes_on(mortal: ServerProcess, tmp_p
         run.stdin.writelines(given[600:])
         run.stdin.close()
         said = ""
-        while "trying again until" not in said:
+        while "retrying until" not in said:
             said = run.stderr.readline()
             assert said, "it ended instead"
         mortal.start()
@@ -129,7 +129,7 @@ def test_the_command_says_that_it_waits_and_goes_on(mortal: ServerProcess, tmp_p
         rest = run.stderr.read()
         assert run.wait(60) == 0, rest
     assert mortal.address in said
-    assert "the server answers again" in rest
+    assert "server answers again" in rest
     results = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["id"] for row in results] == [row["id"] for row in rows]
     assert {result["status"] for row in results for result in row["scores"].values()} == {"OK"}

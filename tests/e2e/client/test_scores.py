@@ -144,7 +144,7 @@ def test_a_missing_model_fails_its_metric_or_the_call(client: Client) -> None:
 def test_another_version_of_a_metric_is_refused(client: Client) -> None:
     version = client.score([BAD["fine"]]).provenance["smile"].version
     assert client.score([BAD["fine"]], Smile(version=version))
-    with pytest.raises(gradewire.InvalidRequest, match=f"version {version + 1} of smile is asked for"):
+    with pytest.raises(gradewire.InvalidRequest, match=f"version {version + 1} of smile"):
         client.score([BAD["fine"]], Smile(version=version + 1))
 
 
@@ -178,7 +178,7 @@ def test_prepared_answers_score_like_inline_ones(client: Client, scorer: Scorer,
     assert [item.scores["smile"].score for item in streamed] == [
         pytest.approx(item.scores["smile"].score, abs=1e-6) for item in prepared[:5]
     ]
-    with pytest.raises(gradewire.InvalidRequest, match="a call reads one set"):
+    with pytest.raises(gradewire.InvalidRequest, match="a call has one set"):
         scoring.score(bare[:1], line, reference_set="another")
     unknown = scoring.score(bare[:1], synthetic="prepared", reference_set="0" * 32)
     assert unknown[0].scores["smile"].status is Status.NOT_PREPARED

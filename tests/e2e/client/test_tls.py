@@ -76,18 +76,18 @@ def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certi
     strange = write_certificate(tmp_path)
     mine = {"certificate_chain": strange / "cert.pem", "private_key": strange / "key.pem"}
     others = {
-        None: r"speaks TLS and this client does not: give tls=gradewire\.Tls\(…\) \(the command: --tls-ca FILE\)",
-        Tls(root_certificates=root, server_name="grader"): "asks for a certificate of the client: .* --tls-cert and",
+        None: r"uses TLS, but this client does not: give tls=gradewire\.Tls\(…\) \(command: --tls-ca FILE\)",
+        Tls(root_certificates=root, server_name="grader"): "requires a client certificate: .* --tls-cert and",
         Tls(root_certificates=root, server_name="somebody"): "Hostname Verification|somebody",
         Tls(
             root_certificates=strange / "cert.pem", server_name="grader"
-        ): "is not signed by an authority .* --tls-ca FILE",
-        Tls(server_name="grader"): "is not signed by an authority that this client trusts",
-        Tls(root_certificates=root, server_name="grader", **mine): "closes the connection at this client's certificate",
-        Tls(root_certificates=key, server_name="grader"): "the files of tls= cannot be used",
+        ): "does not trust the authority .* --tls-ca FILE",
+        Tls(server_name="grader"): "this client does not trust the authority",
+        Tls(root_certificates=root, server_name="grader", **mine): "rejects this client's certificate",
+        Tls(root_certificates=key, server_name="grader"): "the files of tls= are unusable",
         Tls(
             root_certificates=root, certificate_chain=root, private_key=strange / "key.pem"
-        ): "cannot be used: .* --tls-key",
+        ): "are unusable: .* --tls-key",
     }
     for tls, said in others.items():
         # Told at once, long before the deadline.
@@ -100,20 +100,20 @@ def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certi
 def test_a_server_in_the_clear_says_so_to_a_client_with_tls(tmp_path: Path, minilm: Path) -> None:
     with ServerProcess(tmp_path, model_repository=minilm) as server:
         client = Client(server.address, tls=Tls(), deadline_s=60)
-        with client, pytest.raises(gradewire.ServerUnreachable, match=r"does not speak TLS .* leave out tls="):
+        with client, pytest.raises(gradewire.ServerUnreachable, match=r"does not use TLS, .* leave out tls="):
             client.score([RIGHT], "exact_match")
 
 
 def test_the_port_of_metrics_is_told_from_that_of_calls(tmp_path: Path, minilm: Path) -> None:
     with ServerProcess(tmp_path, model_repository=minilm) as server:
         client = Client(f"127.0.0.1:{server.http_port}", deadline_s=60)
-        with client, pytest.raises(gradewire.ServerUnreachable, match="speaks HTTP and not gRPC"):
+        with client, pytest.raises(gradewire.ServerUnreachable, match="uses HTTP and not gRPC"):
             client.score([RIGHT], "exact_match")
 
 
 @pytest.mark.parametrize("token", ["secret\n", " secret", "secret\r", "sec\tret", "s\u00e9cret"])
 def test_a_token_that_no_header_holds_is_refused_when_the_client_is_made(token: str) -> None:
-    with pytest.raises(gradewire.InvalidRequest, match=r"token \(of the command: --token, GRADEWIRE_TOKEN\)") as raised:
+    with pytest.raises(gradewire.InvalidRequest, match=r"token \(command: --token, GRADEWIRE_TOKEN\)") as raised:
         Client("127.0.0.1:1", token=token)
     assert token not in str(raised.value)
 
@@ -135,7 +135,7 @@ def test_the_command_has_certificates_and_names_its_own_flags(guarded: ServerPro
     for option in (*map(str, tls),):
         assert option in done.stderr, "the line that reproduces the scores"
     wrong = score(*tls, "--token", "wrong")
-    assert (wrong.returncode, "Give the right token= (the command: --token)" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "Give the right token= (command: --token)" in wrong.stderr) == (2, True)
     clear = score("--token", "right")
     assert (clear.returncode, "--tls-ca FILE" in clear.stderr) == (3, True)
     half = score("--tls-cert", cert)

@@ -23,7 +23,7 @@ def test_without_the_libraries_nothing_is_traced(
     assert open_tracing(SETTINGS, "gradewire-test") is None
 
     (line,) = (record.getMessage() for record in caplog.records)
-    assert "nothing is traced: pip install 'gradewire[otel]'" in line
+    assert "Run: pip install 'gradewire[otel]'" in line
     assert missing in line
 
 
@@ -51,7 +51,7 @@ def test_a_process_goes_on_and_says_why_it_traces_nothing(
 
     assert open_tracing(SETTINGS, "gradewire-test") is None
     (line,) = (record.getMessage() for record in caplog.records)
-    assert line.startswith("nothing is traced: ")
+    assert line.startswith("no tracing: ")
     assert name in line
 
 
@@ -66,6 +66,6 @@ def test_a_command_goes_on_with_variables_that_are_meant_for_others() -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "nothing is traced: 'http/json' is no protocol" in done.stderr
+    assert "no tracing: 'http/json' is not a collector's protocol" in done.stderr
     assert "No such option" in done.stderr
     assert "Traceback" not in done.stderr

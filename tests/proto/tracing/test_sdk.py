@@ -145,7 +145,7 @@ def test_a_collector_that_is_away_holds_nothing_up_and_each_record_is_counted_on
     assert registry.get_sample_value("tested_telemetry_dropped_total", kind) == 20
     assert registry.get_sample_value("tested_telemetry_exported_total", kind) == 0
     ours = [record.getMessage() for record in caplog.records if record.name == "gradewire_proto.tracing.sdk"]
-    assert ours == ["spans are dropped: the collector takes none, or not fast enough; logged once"]
+    assert ours == ["spans are dropped, because the collector is down or too slow; logged once"]
 
 
 def test_a_collector_that_comes_back_is_logged_and_counted(
@@ -165,7 +165,7 @@ def test_a_collector_that_comes_back_is_logged_and_counted(
     ]
     assert sum(filter(None, found)) == 100
     assert found[0] == len(receiver.spans)
-    assert caplog.messages[-1] == "the collector takes spans again"
+    assert caplog.messages[-1] == "the collector accepts spans again"
 
 
 def test_it_can_go_over_http() -> None:
@@ -187,7 +187,7 @@ def test_an_unknown_protocol_is_told_and_nothing_is_traced(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke")
 
     assert open_tracing(TracingSettings(endpoint="http://127.0.0.1:9"), "tested") is None
-    assert "'smoke' is no protocol of collectors" in caplog.text
+    assert "'smoke' is not a collector's protocol" in caplog.text
 
 
 @contextmanager

@@ -62,7 +62,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("name", "value"), WRONG.items())
 def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    with pytest.raises(ValueError, match=f"^the environment variable {name} is '{value}': it takes "):
+    with pytest.raises(ValueError, match=f"^environment variable {name} is '{value}'; allowed: "):
         check_environment({name: value})
 
 

@@ -142,7 +142,7 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"port": 70000}, "port: "),
         ({"nonsense": 1}, "nonsense: there is no such setting"),
         ({"drain_s": "nan"}, "drain_s: "),
-        ({"otlp_endpoint": "localhost:4317"}, "otlp_endpoint 'localhost:4317' is no URL: write http://HOST:PORT"),
+        ({"otlp_endpoint": "localhost:4317"}, "otlp_endpoint 'localhost:4317' is not a URL: use http://HOST:PORT"),
         ({"tls_cert": "/c"}, "tls_cert and tls_key go together"),
         ({"tls_client_ca": "/c"}, "tls_client_ca needs"),
         ({"http_tls": True}, "http_tls needs"),

@@ -175,7 +175,7 @@ def test_every_draw_is_the_table_of_the_questions_it_drew() -> None:
     clusters = question_clusters(rows.datasets, rows.questions)
     parts = parts_of(rows)
     bootstrap = JointBootstrap(rows, parts)
-    cells = bootstrap.cells("a", ALL_STATISTICS)
+    cells = bootstrap.add_metric("a", ALL_STATISTICS)
     bootstrap.run(resamples=3, seed=7)
     (weights,) = draws(strata_of(rows.datasets, clusters), resamples=3, seed=7)
     for draw in range(3):
@@ -267,10 +267,10 @@ def test_many_answers_to_one_question_are_counted_without_all_pairs() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": np.array([0.0, math.nan])}, "a label is not a number"),
-        ({"labels": np.array([0.0])}, "there are 1 labels and 2 datasets"),
-        ({"groups": ["a"]}, "there are 2 labels and 1 groups"),
-        ({"verdicts": {"m": np.array([1.0])}}, "there are 2 labels and 1 verdicts of m"),
+        ({"labels": np.array([0.0, math.nan])}, "a label is not a finite number"),
+        ({"labels": np.array([0.0])}, "1 labels and 2 datasets differ"),
+        ({"groups": ["a"]}, "2 labels and 1 groups differ"),
+        ({"verdicts": {"m": np.array([1.0])}}, "2 labels and 1 verdicts of m differ"),
     ],
 )
 def test_unequal_columns_and_missing_labels_are_refused(change: dict[str, object], message: str) -> None:
@@ -292,7 +292,7 @@ def test_a_cut_makes_verdicts_of_scores_and_none_of_failures() -> None:
         rows.verdicts["a"][~np.isnan(rows.scores["a"])], rows.scores["a"][~np.isnan(rows.scores["a"])] >= 0.5
     )
     assert np.isnan(rows.verdicts["a"][np.isnan(rows.scores["a"])]).all()
-    with pytest.raises(ValueError, match="cannot cut c: scored are a, b"):
+    with pytest.raises(ValueError, match="cannot cut c: name a scored metric: a, b"):
         rows.with_cuts({"c": 0.5})
-    with pytest.raises(ValueError, match="must be a number"):
+    with pytest.raises(ValueError, match="use a finite number"):
         rows.with_cuts({"a": math.nan})

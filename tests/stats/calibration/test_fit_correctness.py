@@ -45,9 +45,9 @@ def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: Correctnes
     found = probabilities(result.fit, values)
     hits = np.mean((found >= 0.5) == (labels >= 0.5))
     assert hits > 0.83
-    assert result.figures["accuracy"] == pytest.approx(hits, abs=0.06)
-    assert result.figures["ece"] < 0.1
-    assert result.warnings == ("480 rows are few: below 1000 probabilities are rough",)
+    assert result.quality["accuracy"] == pytest.approx(hits, abs=0.06)
+    assert result.quality["ece"] < 0.1
+    assert result.warnings == ("480 rows are few: with fewer than 1000, probabilities are rough",)
     assert {key: result.fit[key] for key in PROVENANCE} == PROVENANCE
 
 
@@ -80,9 +80,9 @@ def test_labels_that_features_say_nothing_about_are_no_fit_to_be_proud_of() -> N
     try:
         result = fitted(values, shuffled, questions)
     except ValueError as error:
-        assert "nothing can be fitted" in str(error)  # noqa: PT017 - either is right, depending on chance
+        assert "no fit is possible" in str(error)  # noqa: PT017 - either is right, depending on chance
     else:
-        assert abs(result.figures["auc"] - 0.5) < 0.12
+        assert abs(result.quality["auc"] - 0.5) < 0.12
 
 
 def test_rows_of_a_question_are_in_one_fold() -> None:

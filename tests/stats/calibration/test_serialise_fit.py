@@ -156,7 +156,7 @@ def test_rows_that_weigh_double_count_as_two_and_those_of_no_weight_as_none() ->
 
 
 def test_rows_of_one_class_make_no_fit() -> None:
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match="same label"):
         fit_form({}, regime(np.ones(3), np.ones(3, dtype=np.bool_)), {})
 
 

@@ -144,7 +144,7 @@ def test_a_group_without_scores_has_no_mean() -> None:
 
 
 def test_an_unknown_baseline_is_refused_and_no_group_is_none() -> None:
-    with pytest.raises(ValueError, match="no group is called 'c'"):
+    with pytest.raises(ValueError, match="no group has the baseline 'c'"):
         compare_groups(rows_of([("a", "q1", 0.5)]), baseline="c")
     assert compare_groups(GroupedRows.of({"smile": [0.5]}, [-1], [], [0], [0])) == {"smile": []}
 

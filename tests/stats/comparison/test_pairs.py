@@ -182,7 +182,7 @@ def test_an_empty_answer_counts_as_wrong_beside_the_mean_of_those_that_have_a_sc
 
 
 def test_no_pairs_at_all_are_refused() -> None:
-    with pytest.raises(ValueError, match="there is no pair of answers to compare"):
+    with pytest.raises(ValueError, match="no pairs of answers to compare"):
         compare_pairs(rows_of(np.zeros((0, 2))))
 
 

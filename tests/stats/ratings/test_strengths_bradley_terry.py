@@ -81,13 +81,13 @@ def test_draws_that_lack_a_model_leave_it_undefined() -> None:
 def test_what_the_matches_cannot_tell_is_refused() -> None:
     unknown = tournament([0.5, 0.0], instructions=5, seed=0)
     for control in ("length", "position"):
-        with pytest.raises(NotIdentifiedError, match=f"{control}: it is not known"):
+        with pytest.raises(NotIdentifiedError, match=f"{control} is unknown"):
             controlled_fit(unknown, [control])
     one_sided = Matches.of(["x", "y"], [0] * 4, [1] * 4, [1, 0, 1, 1], range(4), shown_first=[1] * 4)
-    with pytest.raises(NotIdentifiedError, match="goes with the models"):
+    with pytest.raises(NotIdentifiedError, match="depends on the models"):
         controlled_fit(one_sided, ["position"])
     first_wins = Matches.of(["x", "y"], [0, 1] * 3, [1, 0] * 3, [1] * 6, range(6), shown_first=[1] * 6)
-    with pytest.raises(NotIdentifiedError, match="without a bound"):
+    with pytest.raises(NotIdentifiedError, match="do not bound the effect"):
         controlled_fit(first_wins, ["position"])
 
 

@@ -229,18 +229,18 @@ def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
 def test_what_cannot_be_rated_is_refused() -> None:
     with pytest.raises(ValueError, match="no matches"):
         rate(Matches.of(["x", "y"], [], [], [], []))
-    with pytest.raises(ValueError, match="there is no model 'z'; the models are: x, y"):
+    with pytest.raises(ValueError, match="no model 'z'; the models are: x, y"):
         rate(Matches.of(["x", "y"], [0], [1], [1.0], [0]), reference="z")
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (([0], [1, 0], [1.0], [0]), "there are 1 answers A"),
-        (([0], [0], [1.0], [0]), "meets itself"),
+        (([0], [1, 0], [1.0], [0]), "1 answers A"),
+        (([0], [0], [1.0], [0]), "same model twice"),
         (([0], [2], [1.0], [0]), "outside 0 to 1"),
-        (([0], [1], [0.7], [0]), "none of 0, 0.5 and 1"),
-        (([0], [1], [math.nan], [0]), "none of 0, 0.5 and 1"),
+        (([0], [1], [0.7], [0]), "not 0, 0.5 or 1"),
+        (([0], [1], [math.nan], [0]), "not 0, 0.5 or 1"),
     ],
 )
 def test_matches_that_are_none_are_refused(columns: tuple[list[int], ...], message: str) -> None:

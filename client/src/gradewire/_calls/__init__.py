@@ -1,1 +1,1 @@
-"""Methods of a client, a file each: arguments checked, requests cut, broken calls taken up, answers put in order."""
+"""The methods of a client: check arguments, cut requests, resume broken calls and order results."""

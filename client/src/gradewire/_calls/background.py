@@ -1,4 +1,4 @@
-"""A client's calls on an event loop of their own, on a thread of each process that uses the client."""
+"""Run a client's calls on an event loop in a background thread of each process."""
 
 import asyncio
 import concurrent.futures
@@ -20,7 +20,7 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """An event loop that runs coroutines for other threads; it belongs to the process that made it."""
+    """An event loop in a thread, for coroutines of other threads of the same process."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -38,13 +38,13 @@ class BackgroundLoop:
         """Run the work and wait for it; an interrupted wait (Ctrl-C) cancels it.
 
         Raises:
-            RuntimeError: Called from the loop's own thread, where waiting would never end.
+            RuntimeError: The caller is the loop's own thread, which would wait forever.
             ClientClosed: `stop` was called before the work was done.
-            ForkedClientError: The loop is that of the process which forked this one.
+            ForkedClientError: The loop belongs to the parent process.
         """
         if self.is_own_thread():
             work.close()
-            raise RuntimeError("a callback of this client must not wait for the client: use another client or a thread")
+            raise RuntimeError("a callback must not wait for its own client: use another client or a thread")
         future = self.start(work)
         try:
             return future.result()
@@ -57,23 +57,23 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Run the work and wait for nothing; raises ClientClosed and ForkedClientError as `run`."""
+        """Start the work without waiting; raises ClientClosed and ForkedClientError as `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
             refused = ForkedClientError(
-                "this began in the process that forked this one, and ends there: call again here"
+                "this call belongs to the parent process, which finishes it: call again in this process"
             )
         else:
-            # The loop cancels work that starts before it is asked to stop; nothing is forgotten.
+            # The loop cancels work that starts before `stop`, so nothing is lost.
             with self._lock:
                 if not self._stopping:
                     return asyncio.run_coroutine_threadsafe(work, self.loop)
-            refused = ClientClosed("this client was closed: make a new one")
+            refused = ClientClosed("this client is closed: make a new one")
         work.close()
         raise refused
 
     def stop(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Cancel running work and end the thread."""
         with self._lock:
             self._stopping = True
             if self.loop.is_running():
@@ -82,7 +82,7 @@ class BackgroundLoop:
             self._thread.join(_STOP_S)
 
     def is_own_thread(self) -> bool:
-        """Return True if the caller is a callback of the loop."""
+        """Return True if the caller runs on the loop's thread."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
@@ -102,7 +102,7 @@ _AHEAD_ITEMS = 64
 
 
 class IterableReader(Generic[T]):
-    """An async iterable over a plain one; reads at most a few items ahead, and stops when `close` is called."""
+    """An async iterable over a plain one that reads a few items ahead, until `close`."""
 
     def __init__(self, source: Iterable[T]) -> None:
         self._source = source
@@ -122,7 +122,7 @@ class IterableReader(Generic[T]):
                 item = self._read.popleft()
                 self._room.release()
                 yield item
-            # Looked at in this order: the thread appends before it says that it has ended.
+            # The order matters: the thread appends an item before it reports its end.
             if self._ended and not self._read:
                 break
             await self._ready.wait()
@@ -130,7 +130,7 @@ class IterableReader(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """End the thread as soon as the source lets go of it."""
+        """End the thread when the source returns."""
         self._closed = True
         self._room.release()
 
@@ -142,7 +142,7 @@ class IterableReader(Generic[T]):
                     return
                 self._read.append(item)
                 self._wake(loop)
-        except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises, its consumer gets
+        except BaseException as error:  # noqa: BLE001 - the consumer gets every error of the caller's source
             self._error = error
         finally:
             self._ended = True
@@ -154,14 +154,14 @@ class IterableReader(Generic[T]):
 
 
 class Running(NamedTuple):
-    """A client's calls and the loop that they run on."""
+    """A client's calls and their loop."""
 
     loop: BackgroundLoop
     calls: ClientCalls
 
 
 class BackgroundCalls:
-    """The calls of a client and their loop, started at first use, again in a forked child, and closed once."""
+    """The calls of a client and their loop: started on first use and again in a forked child, closed once."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -172,36 +172,36 @@ class BackgroundCalls:
         forget_in_children(self)
 
     def running(self) -> Running:
-        """Loop and calls of this process.
+        """Return loop and calls of this process.
 
         Raises:
-            ClientClosed: The client was closed.
+            ClientClosed: The client is closed.
         """
         if (running := self._running) is not None:
             return running
         with self._lock:
             if self._closed:
-                raise ClientClosed("this client was closed: make a new one")
+                raise ClientClosed("this client is closed: make a new one")
             if self._running is None:
-                # The calls first: when they cannot be made, no thread is left behind.
+                # Make the calls first: if that fails, no thread is left behind.
                 calls = self._make_calls()
                 self._running = Running(BackgroundLoop("gradewire-client"), calls)
             return self._running
 
     def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
-        """Do the work on the loop and wait for it."""
+        """Run the work on the loop and wait for it."""
         running = self.running()
         return running.loop.run(work(running.calls))
 
     def close(self) -> None:
-        """Close the calls, which ends what was submitted, then the loop."""
+        """Finish submissions, close the calls, then stop the loop."""
         with self._lock:
             running, self._running = self._running, None
             self._closed = True
         if running is None:
             return
         if running.loop.is_own_thread():
-            # The last reference was dropped in a callback: nobody can wait here.
+            # A callback dropped the last reference, so nobody can wait here.
             running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
             return
         try:
@@ -210,7 +210,7 @@ class BackgroundCalls:
             running.loop.stop()
 
     def forget(self) -> None:
-        """Start afresh in a forked child; what the parent's threads held is left alone."""
+        """Start again in a forked child; leave alone what the parent's threads held."""
         keep_for_good(self._running)
         self._lock = threading.Lock()
         self._running = None
@@ -224,6 +224,6 @@ def _close_all() -> None:
         runtime.close()
 
 
-# atexit comes after the executors of concurrent.futures have stopped, and an embedded engine computes on one: what was
-# submitted last would be lost. These hooks run last in, first out, before that.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - as above; atexit is too late
+# atexit runs after the executors of concurrent.futures have stopped, which would lose the last submissions to an
+# embedded engine, because it computes on one. These hooks run before that, last in, first out.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit is too late

@@ -1,4 +1,4 @@
-"""Calls of one client in each process: one transport, the running calls, the queue of submissions."""
+"""The calls of one client in a process: its transport, running calls and submissions."""
 
 import asyncio
 import contextlib
@@ -34,35 +34,35 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Encoding a large reference set takes its time, and what was done before a deadline is kept anyway."""
+"""Default deadline of `prepare`: a large set takes long to encode, and work done before a deadline is kept."""
 GENERATE_DEADLINE_S = 24 * 3600.0
-"""A judge on a CPU writes a sentence or two in a second."""
+"""Default deadline with generation: a judge on a CPU writes one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
-"""For a call of many items: a judge takes a second or more for each."""
+"""Default deadline of a call with a judge, which takes a second or more per item."""
 JUDGE_STALL_S = 600.0
-"""For the next result of a stream, for the same reason."""
+"""Default wait for the next result of a stream with a judge."""
 LIST_S = 60.0
-"""Seconds for which the server's list of models stays valid."""
+"""Seconds for which the server's list of models is cached."""
 DRAIN_S = 60.0
-"""Seconds that close() grants to pending submissions."""
+"""Seconds that close() waits for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
-    """Return a transport to the server; gRPC, which takes a while to import, is imported by this call at the earliest.
+    """Return a transport to the server. gRPC is imported only here, because its import is slow.
 
     Raises:
-        ForkedClientError: This process was forked after gRPC had been loaded, which then works no more.
+        ForkedClientError: This process was forked after gRPC was loaded, which breaks gRPC.
     """
     if not isinstance(carrier, Endpoint):
         return carrier
     check_grpc_usable()
-    from gradewire._transports.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
+    from gradewire._transports.grpc_transport import GrpcTransport  # noqa: PLC0415 - see the docstring
 
     return GrpcTransport(carrier)
 
 
 class ClientCalls:
-    """The calls, on one event loop; `deadline_s` is for those that do not say their own."""
+    """The calls of a client, on one event loop, with a default deadline."""
 
     def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport
@@ -76,7 +76,7 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Score items, in order."""
+        """Score items in order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
             choice = await self._chosen(options)
@@ -87,7 +87,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return results, some at a time and not in order; raise for wrong arguments, run nothing yet."""
+        """Return results in batches, not in order; check arguments now, but start later."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -114,7 +114,7 @@ class ClientCalls:
     def open_stream(
         self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
     ) -> tuple[S, AsyncGenerator[list[Any]]]:
-        """Return a stream that `make` makes from the transport and from what asks for the limits, and its results."""
+        """Return the stream that `make` builds from the transport and a function for the limits, and its results."""
         self._check_open()
         stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
         return stream, stream.run(self._notifying_on_close)
@@ -125,7 +125,7 @@ class ClientCalls:
         rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compare pairs, in order."""
+        """Compare pairs in order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
@@ -135,7 +135,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return comparisons, some at a time and not in order; raise for wrong arguments, run nothing yet."""
+        """Return comparisons in batches, not in order; check arguments now, but start later."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -148,7 +148,7 @@ class ClientCalls:
         *,
         immutable: bool = False,
     ) -> PrepareReport:
-        """Get references ready."""
+        """Prepare references."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.defaults.synthetic is None:
@@ -168,23 +168,23 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Score later; may be called from any thread, and `loop` gives the loop that the calls run on."""
+        """Score later. Any thread may call this; `loop` returns the loop of the calls."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until what was submitted is done; False when time ran out before."""
+        """Wait until all submissions are done; return False after a timeout."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """List what the server has, and keep its limits."""
+        """List the server's models, metrics and limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Finish what was submitted, for at most a minute, and close the transport."""
+        """Finish submissions, for at most a minute, and close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
@@ -198,7 +198,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the deadline of a call; of one that asks a judge and says none, an hour, if there is a server."""
+        """Return the call's deadline; by default an hour for a judge, once a server has answered."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -206,11 +206,11 @@ class ClientCalls:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise ClientClosed("this client was closed: make a new one")
+            raise ClientClosed("this client is closed: make a new one")
 
     @contextlib.contextmanager
     def _notifying_on_close(self) -> Iterator[None]:
-        """Raise ClientClosed in place of what a transport says that is closed while it is at work."""
+        """Raise ClientClosed instead of the transport's error if the client was closed during the call."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
@@ -224,26 +224,26 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the metrics, and where none are named those of the usual ones that the server can compute."""
+        """Return the metrics, by default those that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with metrics; looks no longer than a minute ago what the server has."""
+        """Return the options with default metrics, from a list of models up to a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
-        metrics, remark = usual_metrics(listed, options.defaults.model)
-        if remark and remark not in self._reported:
-            self._reported.add(remark)
-            _log.warning("%s", remark)
+        metrics, note = usual_metrics(listed, options.defaults.model)
+        if note and note not in self._reported:
+            self._reported.add(note)
+            _log.warning("%s", note)
         return replace(options, metrics=metrics)
 
     def _deadline(self, deadline_s: float | None) -> Deadline:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Look no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
+        """Look for a server no longer than the default deadline, even if the call itself may take longer."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -263,7 +263,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """The calls of a client, made at first use and again in a forked child; closed ones stay closed there."""
+    """The calls of a client, made on first use and again in a forked child, unless they are closed."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -277,7 +277,7 @@ class ProcessCalls:
         return self._calls
 
     def forget(self) -> None:
-        """Start afresh in a forked child; what the parent's loop held is left alone."""
+        """Start again in a forked child; leave alone what the parent's loop held."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

@@ -1,4 +1,4 @@
-"""The pairs of a call of `compare`: their requests, and the server's replies as comparisons."""
+"""Encode the pairs of a `compare` call, and decode the server's replies as comparisons."""
 
 import math
 import re
@@ -23,9 +23,9 @@ from gradewire_proto.tracing.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2
 
 CHUNK_PAIRS: Final = 16
-"""Each pair is two questions to the judge: as much work as a request of items has."""
+"""Pairs per request. Each is two questions to the judge."""
 READ_AHEAD_PAIRS: Final = 64
-"""Pairs read ahead: those in work on a CPU at a time must be done within the deadline that a server gives each."""
+"""Pairs to read ahead. A CPU must finish those in progress within the server's deadline for each."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",
@@ -36,11 +36,11 @@ _FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a"
 
 
 class PairRows(Rows[judging_pb2.Pair, Comparison]):
-    """The pairs of one call of the client's `method`, CLASS.METHOD.
+    """The pairs of a call of `method`, CLASS.METHOD.
 
     Raises:
-        TypeError: The method has no such option; said as Python says it.
-        InvalidRequest: An option is of a wrong type, or `by` is no comparison.
+        TypeError: The method has no such option; worded like Python's own error.
+        InvalidRequest: An option has a wrong type, or `by` is not a comparison.
     """
 
     noun: ClassVar[str] = "pair"
@@ -61,11 +61,11 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        """Return the message of a pair, or why there is none."""
+        """Return the message of a pair, or its problem."""
         return encode_pair(index, row, max_bytes=max_bytes, images=bool(self._compare.image))
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-        """Return a pair that was not compared."""
+        """Return a comparison that failed."""
         status, message = failure
         return Comparison(winner=None, status=status, index=index, id=identifier, message=message)
 
@@ -74,7 +74,7 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         return judging_pb2.CompareRequest(pairs=messages, parameters=self._parameters, priority=self._priority)
 
     def stream_config(self) -> judging_pb2.CompareStreamRequest:
-        """Return the parameters of a stream."""
+        """Return the first request of a stream."""
         config = judging_pb2.CompareStreamConfig(parameters=self._parameters)
         return judging_pb2.CompareStreamRequest(config=config)
 
@@ -83,7 +83,7 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
 
     def received(self, reply: Any) -> Sequence[judging_pb2.PairResult]:
-        """Note the provenance of a reply, which one in the middle of a stream lacks; return its results."""
+        """Store the provenance of a reply (absent in the middle of a stream) and return its results."""
         if reply.HasField("provenance") or not self.provenance:
             metrics = {str(self._compare.name): self._compare}
             self.provenance = decode_call_provenance(metrics, [reply.provenance], self.provenance)
@@ -100,13 +100,13 @@ def decode_comparison(
 ) -> Comparison:
     """Return the comparison of pairs[index].
 
-    Whatever the server says, a winner is there exactly when the status is OK: OK without one becomes INTERNAL.
+    A comparison has a winner if and only if its status is OK: OK without a winner becomes INTERNAL.
     """
     status, winner = decode_status(result.status), _WINNERS.get(result.winner)
-    # A server names the fields of a pair; which pair it is, only the call knows.
+    # The server does not know the index of the pair.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
     if status is Status.OK and winner is None:
-        status, message = Status.INTERNAL, f"pairs[{index}]: the server said OK and named no winner: report it"
+        status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report it"
     a, b, tie = _probabilities(result)
     return Comparison(
         winner=winner if status is Status.OK else None,
@@ -116,7 +116,7 @@ def decode_comparison(
         probability_tie=tie,
         orders=tuple(_order(order) for order in result.orders if order.first in _FIRST),
         index=index,
-        id=pair.id,  # a server cuts one that is too long
+        id=pair.id,  # the server cuts a long id
         group=pair.group,
         message=message,
         warnings=decode_warnings(result.warnings),
@@ -147,7 +147,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie: all of them or none."""
+    """Return the probabilities of answer A, answer B and a tie: all or none."""
     found = received.probability_a, received.probability_b, received.probability_tie
     is_known = received.HasField("probability_a") and received.HasField("probability_b")
     is_known = is_known and received.HasField("probability_tie")

@@ -1,4 +1,4 @@
-"""One call of `prepare`: cuts the entries into requests; a broken one sent again computes only what is missing."""
+"""Run a `prepare` call: cut entries into requests and resume broken ones, which compute only what is missing."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -26,10 +26,10 @@ PrepareCallback = Callable[[PrepareProgress], None]
 
 
 class Preparation:
-    """A running call of `prepare`; an exception from `progress` ends it.
+    """A running `prepare` call. An exception in `progress` ends it.
 
     Raises:
-        InvalidRequest: There is no entry.
+        InvalidRequest: There are no entries.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Preparation:
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None
         self._corpus_digest = ""
-        # What all requests have in common; the name of the set is known once it is known who writes in it.
+        # The common part of all requests. The set's name follows once the writer is known.
         self._common = references_pb2.PrepareRequest(metrics=choice.specs)
 
     async def run(
@@ -68,7 +68,7 @@ class Preparation:
         """Prepare all entries, one request after the other.
 
         Raises:
-            InvalidRequest: An entry of an immutable set cannot be sent, or the server knows no such sets.
+            InvalidRequest: An entry of an immutable set cannot be sent, or the server does not support such sets.
         """
         await self._name(generate)
         if immutable:
@@ -78,9 +78,9 @@ class Preparation:
         chunks = list(cut(self._fitting(room), room))
         if immutable and self._failures:
             first = min(self._failures, key=lambda failure: failure.index)
-            raise InvalidRequest(f"immutable: {first.message}; a set that stays as it is must be whole")
+            raise InvalidRequest(f"immutable: {first.message}; an immutable set must be complete")
         if len(chunks) == 1:
-            self._common.expected_digest = ""  # the request says it by its content
+            self._common.expected_digest = ""  # one request has all entries
         for chunk in chunks:
             await self._send_until_done(chunk)
         if immutable:
@@ -101,24 +101,24 @@ class Preparation:
         )
 
     async def _complete(self, requests: int) -> None:
-        """Have the server say that an immutable set is whole, where its last request could not know."""
+        """Have the server confirm that an immutable set is complete, if it came in several requests."""
         if requests > 1:
-            self._provenance = {}  # its lines name no digest yet
+            self._provenance = {}  # identifiers have no digest yet
             await self._send_until_done(Chunk([], []))
         if not self._corpus_digest:
-            raise InvalidRequest("immutable: this server knows no immutable sets; use a later one, or leave it out")
+            raise InvalidRequest("immutable: this server does not support immutable sets: upgrade it, or leave it out")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Names the set; where a judge is to write, first asks the server which one, and pins it for the whole call."""
+        """Name the set. If a judge writes answers, first ask the server for the judge and pin it for the whole call."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt
             self._common.generate.return_answers = True
             await self._send_until_done(Chunk([], []))
-            self._provenance = {}  # names a set that is not this one
+            self._provenance = {}  # belongs to another set
             writer = self._generation
             if writer is None:
-                raise InvalidRequest("generate: this server writes no synthetic answers; use a later one")
+                raise InvalidRequest("generate: this server does not write synthetic answers: upgrade it")
             self._common.generate.model = f"{writer.model}@{writer.model_digest}"
             if "\n" not in generate.prompt:
                 self._common.generate.prompt = f"{writer.prompt}@{writer.prompt_digest}"
@@ -128,27 +128,26 @@ class Preparation:
         said = self._choice.reference_set
         if split_pin(said)[0] not in {"", name}:
             raise InvalidRequest(
-                f"a metric says reference_set={said!r}, and these entries make the set {name!r}: leave it out of the "
-                "metric"
+                f"a metric has reference_set={said!r}, but these entries make the set {name!r}: leave it out there"
             )
         self._common.reference_set = name
 
     def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
-        """Return the entries that fit into a message; the others fail."""
+        """Return the entries that fit into a message; reject the others."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:
                 fitting.append((index, message))
                 continue
             problem = (
-                f"entries[{index}] takes {size} bytes, at most {room.max_item_bytes} fit into a message: shorten it"
+                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten it"
             )
             self._failures.append(EntryFailure(index, Status.INVALID_INPUT, problem))
             self._so_far = replace(self._so_far, entries_done=self._so_far.entries_done + 1)
         return fitting
 
     async def _send_until_done(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
-        # A server that ends a request by its own clock has kept what was done.
+        # A server that stops at its own deadline keeps its work.
         retries = Retries(self._deadline.left_s, resumed_after=(DeadlineExceeded,))
         await until_answered(lambda: self._send(chunk), retries)
 
@@ -171,12 +170,12 @@ class Preparation:
                     if self._progress is not None and last.entries_total:
                         self._progress(_plus(self._so_far, last))
         except TransportError:
-            # What was written is kept: the next attempt finds it, and does not count it as written.
+            # Written answers are kept: the next attempt finds them and does not count them again.
             written = self._so_far.synthetic_answers_generated + last.synthetic_answers_generated
             self._so_far = replace(self._so_far, synthetic_answers_generated=written)
             raise
         if not last.complete:
-            raise ServerFault("the server stopped before the references were ready: look at its log, then call again")
+            raise ServerFault("the server stopped before the references were ready: check its log, then call again")
         self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest
         if last.HasField("generation"):
@@ -194,7 +193,6 @@ _SUMMED = (
 
 
 def _plus(so_far: PrepareProgress, step: references_pb2.PrepareProgress) -> PrepareProgress:
-    """Return the progress of the call with that of one request."""
     hits = {name: count + getattr(step.cache_hits, name) for name, count in asdict(so_far.cache_hits).items()}
     sums = {name: getattr(so_far, name) + getattr(step, name) for name in _SUMMED}
     return replace(so_far, cache_hits=CacheHits(**hits), **sums)

@@ -1,4 +1,4 @@
-"""A call of many rows: cut into requests, of which a few are in flight, with the results put in order."""
+"""Cut a call of many rows into requests, keep a few in flight, and put the results in order."""
 
 import asyncio
 import time
@@ -19,17 +19,17 @@ from gradewire_proto.v1 import scoring_pb2
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_ITEMS = 128
-"""Small enough that results come before a deadline and show as progress, large enough for full batches."""
-# What is sent without asking the server for its limits; nobody sets them as low as this.
+"""Items per request: few enough to show progress and meet deadlines, enough for full batches."""
+# Sizes that every server accepts, so that the limits need no request. Nobody sets limits this low.
 ASSUMED_ITEMS = 32
 ASSUMED_BYTES = 256 * 1024
-# The default limit of every gRPC server.
+# The default limit of gRPC servers.
 SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
-# Tag and length of one element of a repeated field.
+# Tag and length of an element of a repeated field.
 _ELEMENT_BYTES = 8
 
 CHUNKS_IN_FLIGHT = 4
-# So many failures without an answer between them say that the server is gone; the rest is not tried.
+# After this many failures in a row the server counts as gone, and the rest is not tried.
 _GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
 
 ProgressCallback = Callable[[int, int], None]
@@ -45,7 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Bounds on the size of one request; an element above `max_bytes`, up to `max_item_bytes`, travels alone."""
+    """Limits on one request. An element above `max_bytes`, up to `max_item_bytes`, gets its own request."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -53,13 +53,13 @@ class ChunkLimits:
 
 
 def chunk_limits(limits: Limits | None, *, overhead_bytes: int, wanted_items: int = CHUNK_ITEMS) -> ChunkLimits:
-    """Return the bounds on one request, by the server's limits (None or 0: unknown) and what else it holds."""
+    """Return the limits on one request, from the server's (None or 0: unknown) and the size of other fields."""
     most = uncut_limits(limits, overhead_bytes=overhead_bytes)
     return ChunkLimits(min(most.max_items, wanted_items), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
 
 
 def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
-    """As `chunk_limits`, for a request that cannot be cut: all that the server takes."""
+    """Return the server's full limits, for a request that cannot be cut."""
     max_items = (limits and limits.max_items_per_request) or CHUNK_ITEMS
     message_bytes = (limits and limits.max_message_bytes) or SAFE_MESSAGE_BYTES
     room = max(1, message_bytes - overhead_bytes - 64)
@@ -68,14 +68,14 @@ def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[M]):
-    """The elements of one request, with their positions in the call."""
+    """The elements of a request, with their positions in the call."""
 
     indices: list[int]
     messages: list[M]
 
 
 def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chunk[M]]:
-    """Cut in order, lazily; no chunk is empty."""
+    """Cut elements into nonempty chunks, lazily and in order."""
     indices: list[int] = []
     messages: list[M] = []
     filled_bytes = 0
@@ -92,7 +92,7 @@ def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chun
 
 
 class Deadline:
-    """A point in time that the parts of a call share."""
+    """A point in time shared by the parts of a call."""
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
@@ -102,35 +102,35 @@ class Deadline:
         """Return the seconds left.
 
         Raises:
-            DeadlineExceeded: None is left.
+            DeadlineExceeded: No time is left.
         """
         if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
-                f"not done within deadline_s={self._deadline_s:g}: give a larger deadline_s or fewer items"
+                f"not done within deadline_s={self._deadline_s:g}: use a larger deadline_s or fewer items"
             )
         return left
 
     def left_s(self) -> float:
-        """Return the seconds left; 0 or less where there is none."""
+        """Return the seconds left; 0 or less after the deadline."""
         return self._end - time.monotonic()
 
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row that is not answered, kept to be sent again when a stream breaks, and the parts of its result by label."""
+    """A row without an answer yet, kept to be sent again, with the parts of its result by label."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
 
 
 class Rows(ABC, Generic[M, R]):
-    """The rows of one call, items or pairs: how they go on the wire, and what comes back for each.
+    """The rows of a call, items or pairs: how to encode them and decode their results.
 
     Attributes:
         noun: Name of a row in messages.
-        ahead: Rows of a stream between the caller's source and the caller's hands.
-        chunk_rows: Most rows of one request, where the server takes as many.
-        provenance: What the server has said that it computes, by label; empty before it has accepted the call.
+        ahead: Maximum number of rows between a stream's source and its consumer.
+        chunk_rows: Maximum number of rows per request, if the server allows as many.
+        provenance: Provenance from the server, by label; empty before it accepts the call.
     """
 
     noun: ClassVar[str]
@@ -147,11 +147,11 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def encode(self, index: int, row: Any, max_bytes: int) -> M | ItemProblem:
-        """Return the message of a row, or why there is none."""
+        """Return the message of a row, or its problem."""
 
     @abstractmethod
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
-        """Return the result of a row that has none."""
+        """Return the result of a failed row."""
 
     @abstractmethod
     def request(self, messages: Sequence[M]) -> Message:
@@ -167,25 +167,25 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:
-        """Note the provenance of a reply; return its results.
+        """Store the provenance of a reply and return its results.
 
         Raises:
-            InvalidRequest: A metric line insists on another version than the server has.
-            ServerFault: The server does not speak of all metrics.
-            InconsistentReplies: It computed another definition, or with another model, than before.
+            InvalidRequest: A metric identifier requires another version than the server has.
+            ServerFault: The reply does not cover all metrics.
+            InconsistentReplies: Another definition or model computed this reply than earlier ones.
         """
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:
-        """Return the result of a row, None while a part of it is missing; raise ServerFault for one of another call."""
+        """Return a row's result, or None while parts are missing; raise ServerFault for one of another call."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for rows that do not fit into the one request that they need."""
-        return InvalidRequest(f"these {rows} {self.noun}s do not fit into one request: give at most {max_rows}")
+        """Return the error for rows that do not fit into their one request."""
+        return InvalidRequest(f"{rows} {self.noun}s do not fit into one request: give at most {max_rows}")
 
 
 class Batch(Generic[M, R]):
-    """A running call; `progress` gets (rows done, rows in all) after every request, and may end it by an error."""
+    """A running call. `progress` gets (finished rows, all rows) after every request; an error in it ends the call."""
 
     def __init__(
         self,
@@ -209,15 +209,15 @@ class Batch(Generic[M, R]):
     async def run(self, limits: Callable[[], Awaitable[Limits]]) -> list[R]:
         """Return the results of all rows, in order.
 
-        A row that cannot be sent becomes INVALID_INPUT. A request that fails for want of a server or of time makes
-        its rows UNAVAILABLE or TIMEOUT, unless no request was answered at all.
+        A row that cannot be sent becomes INVALID_INPUT. A failed request makes its rows UNAVAILABLE or TIMEOUT, unless
+        no request was answered.
 
         Args:
-            limits: Asks the server what one request may hold; called only when the rows may be too much for one.
+            limits: Returns the server's limits on a request; called only if the rows may exceed one.
 
         Raises:
-            InvalidRequest: The rows must be in one request, and do not fit into one.
-            GradewireError: No request was answered, or a reply says that the call itself is wrong.
+            InvalidRequest: The rows must be in one request but do not fit.
+            GradewireError: No request was answered, or the call itself is wrong.
         """
         if (chunk := self._single_chunk()) is not None:
             if chunk.messages or not self._given:
@@ -228,7 +228,7 @@ class Batch(Generic[M, R]):
         return [result for result in self._results if result is not None]
 
     def _single_chunk(self) -> Chunk[M] | None:
-        """Return all rows as one request that every server takes, if they are so few and so small."""
+        """Return all rows as one request that every server accepts, if they are few and small enough."""
         if len(self._given) > min(ASSUMED_ITEMS, self._rows.chunk_rows):
             return None
         elements, problems = [], []
@@ -287,7 +287,7 @@ class Batch(Generic[M, R]):
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                # Whatever is no defect has been tried until the deadline, or cannot be helped by trying.
+                # All but defects were already retried until the deadline, or a retry cannot help.
                 beyond_help = not isinstance(error, ServerFault)
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:

@@ -1,7 +1,6 @@
-"""The one policy of repeating: the waits between tries, and which failures of a call are tried again until when.
+"""The retry policy of all calls: which failures are retried, after what wait, and until when.
 
-gRPC's own policy ends after five attempts, 1.5 s, and is switched off (ADR 20). Every call of both clients asks here:
-requests of `score` and `submit`, streams, preparations, `models`.
+gRPC's own policy is off, because it ends after five attempts, 1.5 s (ADR 20).
 """
 
 import logging
@@ -17,11 +16,11 @@ from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 from gradewire_proto.wire_rules import Backoff
 
 SPREAD: Final = (0.8, 1.2)
-"""Factors of waits: the clients of a server that restarts do not come back all at once."""
+"""Random factors of waits, so that not all clients of a restarting server return at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
-# With less time than this left, another attempt answers nothing.
+# With less time left, another attempt cannot succeed.
 _TOO_LATE_S = 0.05
-# A restart takes a few seconds; what takes longer, people should know of. Many calls fail at a time: one says it.
+# A restart takes a few seconds; report longer failures. Many calls fail at a time, but only one reports.
 _LOG_AFTER_S = 3.0
 _LOG_AGAIN_AFTER_S = 10.0
 
@@ -33,19 +32,18 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds until the next try: what the server asks for and up to a fifth more, or the back-off's."""
+    """Return the seconds until the next attempt: the server's request plus up to a fifth, or the back-off's wait."""
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load, hides nothing
     return backoff.wait_s(failures, most_s)
 
 
 class Retries:
-    """The retries of one call: which failures are tried again, and when.
+    """The retries of one call.
 
     Args:
-        left_s: Seconds until the deadline, 0 or less behind it; no attempt starts then.
-        resumed_after: Failures that are tried again besides an unreachable or overloaded server: those by which a
-            server ends a call that can be taken up where it was.
+        left_s: Returns the seconds until the deadline; at 0 or less no attempt starts.
+        resumed_after: Failures to retry besides an unreachable or overloaded server, after which the call can resume.
     """
 
     def __init__(self, left_s: Callable[[], float], *, resumed_after: tuple[type[TransportError], ...] = ()) -> None:
@@ -57,9 +55,9 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Something was answered since the last failure: waits are short again."""
+        """Reset the waits after an answer."""
         if self._reported:
-            _log.warning("the server answers again, after %.1f s", time.monotonic() - self._failing_since)
+            _log.warning("server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
         self._last = None
         self._reported = False
@@ -68,7 +66,7 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The error, with what was tried: the deadline is too near, or trying again cannot help.
+            TransportError: The error, with the number of attempts: the deadline is too near, or a retry cannot help.
         """
         if not (isinstance(error, self._tried_again_after) and error.may_pass):
             raise self.with_attempts(error)
@@ -77,7 +75,7 @@ class Retries:
         self._failures += 1
         self._last = error
         left_s = self._left_s()
-        # The last seconds have several attempts: a server may come back in them.
+        # Fit several attempts into the last seconds, in case the server returns.
         wait_s = wait_after_s(error, _BACKOFF, self._failures, max(left_s / 2, _BACKOFF.first_s))
         if wait_s + _TOO_LATE_S > left_s:
             raise self.with_attempts(error)
@@ -85,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return the error with the attempts before it in its message; itself where there were none."""
+        """Return the error with the earlier attempts in its message; unchanged without any."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)
@@ -103,11 +101,11 @@ class Retries:
             return
         self._reported, _logged_at = True, now
         until = datetime.now().astimezone() + timedelta(seconds=left_s)
-        _log.warning("%s; trying again until %s", _sentence(error), f"{until:%H:%M:%S}")
+        _log.warning("%s; retrying until %s", _sentence(error), f"{until:%H:%M:%S}")
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], retries: Retries) -> T:
-    """Make a call again and again, as `retries` says; raises as `Retries.wait_after`."""
+    """Repeat a call until it is answered, with `retries`; raises as `Retries.wait_after`."""
     while True:
         try:
             reply = await call()

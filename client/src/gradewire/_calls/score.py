@@ -1,4 +1,4 @@
-"""The items of a call of `score`: their requests, and the server's replies as typed results with their provenance."""
+"""Encode the items of a `score` call, and decode the server's replies as results with provenance."""
 
 import math
 import re
@@ -37,13 +37,13 @@ from gradewire_proto.tracing.spans import CLIENT_STREAM
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
 
 JUDGE_CHUNK_ITEMS: Final = 32
-"""Items of a request to a judge, which takes a second or more for each: those in flight must be done within the longest
-deadline that a server gives a call (ten minutes)."""
+"""Items per request to a judge, which takes a second or more for each. Requests in flight must finish within the
+longest deadline of a server (ten minutes)."""
 READ_AHEAD_ITEMS: Final = 256
-"""Items read ahead: those that a slow server has in work must be done within the deadline that it gives each."""
+"""Items to read ahead. A slow server must finish those in progress within its deadline for each."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
-    "prepared) and name it as reference_set"
+    "prepared) and pass it as reference_set"
 )
 
 _ITEM_PREFIX = re.compile(r"^item:")
@@ -60,22 +60,22 @@ _WARNING: dict[int, ScoreWarning] = {
 }
 
 
-# Types that have the names of their message.
+# Types whose fields have the same names as their message's.
 Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
 
-# Parts that say who was asked, and not only what a score is made of.
+# Parts that failed results keep too, because they name the deciding step.
 _PARTS_OF_FAILURES = frozenset({"auto"})
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """Return the model list that a message says."""
+    """Decode a model list."""
     return ModelList(
         models=tuple(
             _read(
                 ModelInfo,
                 model,
                 state=_MODEL_STATE.get(model.state, "UNKNOWN"),
-                # A server from before there were judges says nothing.
+                # Servers without judges leave this empty.
                 kind=model.kind or "encoder",
                 remarks=tuple(model.remarks),
                 without_metrics=dict(sorted(model.without_metrics.items())),
@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """Return a message as a type of the same names; `others` are those that differ."""
+    """Decode a message into a type with the same field names, except `others`."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -102,38 +102,38 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 
 
 def decode_status(number: int) -> Status:
-    """Return the status, UNKNOWN for a number of a later version."""
+    """Return the status; UNKNOWN for a number from a later version."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
 def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
-    """Return the warnings, UNKNOWN for numbers of a later version."""
+    """Return the warnings; UNKNOWN for numbers from a later version."""
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
 def decode_call_provenance(
     metrics: Mapping[str, Metric], messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
 ) -> dict[str, Provenance]:
-    """Return the provenance that the server states of the metrics, by label; `before` is what it stated earlier.
+    """Decode the provenance of all metrics, by label, and compare it with earlier replies.
 
     Raises:
-        InvalidRequest: A metric line insists on another version than the server has.
-        ServerFault: The server does not speak of all metrics.
-        InconsistentReplies: It computed another definition, or with another model, than before.
+        InvalidRequest: A metric identifier requires another version than the server has.
+        ServerFault: The reply does not cover all metrics.
+        InconsistentReplies: Another definition or model computed this reply than earlier ones.
     """
     if len(messages) != len(metrics):
-        raise ServerFault(f"the server answered for {len(messages)} metrics, asked were {len(metrics)}: report it")
+        raise ServerFault(f"the server answered for {len(messages)} of {len(metrics)} metrics: report it")
     provenance = {}
     for (label, metric), message in zip(metrics.items(), messages, strict=True):
         if metric.version is not None and message.version and metric.version != message.version:
             raise InvalidRequest(
-                f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
-                f"{message.version}: leave out '/{metric.version}', or use a server that has it"
+                f"{label}: you request version {metric.version} of {metric.name}, but the server has version "
+                f"{message.version}: leave out '/{metric.version}', or use another server"
             )
         here = provenance[label] = decode_provenance(message)
         if label in before and _pinned(before[label]) != _pinned(here):
             raise InconsistentReplies(
-                f"{label} was computed as {before[label].line} and as {here.line} within one call: pin version and "
+                f"{label} was computed both as {before[label].line} and as {here.line} in one call: pin version and "
                 "model (metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
             )
     return provenance
@@ -146,18 +146,18 @@ def _pinned(provenance: Provenance) -> tuple[str, str, str]:
 def decode_results(
     choice: MetricChoice, provenance: Mapping[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
 ) -> dict[str, MetricScore]:
-    """Results of items[index] by label, in the order they came.
+    """Decode results of items[index], by label.
 
-    Whatever the server says, a score is there exactly when the status is OK: a score beside another status is dropped
-    with all that explains it, and OK without a finite score becomes INTERNAL.
+    A result has a score if and only if its status is OK: other scores are dropped with their details, and OK without a
+    finite score becomes INTERNAL.
 
     Raises:
-        ServerFault: A result is of a metric that was not asked for.
+        ServerFault: A result belongs to a metric that was not requested.
     """
     scores = {}
     for result in results:
         if result.metric_index >= len(choice.labels):
-            raise ServerFault(f"the server answered items[{index}] for a metric that was not asked for: report it")
+            raise ServerFault(f"the server answered items[{index}] for a metric that was not requested: report it")
         label = choice.labels[result.metric_index]
         status, message = _outcome(index, result)
         scored = status is Status.OK
@@ -178,7 +178,7 @@ def decode_results(
 
 
 def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provenance | None) -> MetricScore:
-    """Return the score of items[index] by itself, without what it cost and is made of; else as `decode_results`."""
+    """Decode only the score of items[index], without parts and costs; otherwise as `decode_results`."""
     status, message = _outcome(index, result)
     if status is not Status.OK:
         retry_after_s = decode_retry_after_s(status, result)
@@ -189,16 +189,16 @@ def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provena
 def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     status = _STATUS.get(result.status, Status.UNKNOWN)
     if status is not Status.OK:
-        # A server names the fields of an item; which item it is, only the call knows.
+        # The server does not know the index of the item.
         return status, _ITEM_PREFIX.sub(f"items[{index}]:", result.message)
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
     found = f"the score {result.score}" if result.HasField("score") else "no score"
-    return Status.INTERNAL, f"items[{index}]: the server said OK and gave {found}: report it"
+    return Status.INTERNAL, f"items[{index}]: the server's OK has {found}: report it"
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Read one kind of parts; both sides have the same names, in the same order."""
+    """Return a function that decodes one kind of parts. Both sides have the same names in the same order."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
@@ -213,7 +213,7 @@ def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], 
         for position in lists:
             found[position] = tuple(found[position])
         for position in maps:
-            found[position] = dict(sorted(found[position].items()))  # on the wire a map has no order
+            found[position] = dict(sorted(found[position].items()))  # maps on the wire have no order
         for position, field in optional:
             if not message.HasField(field):
                 found[position] = None
@@ -231,7 +231,7 @@ def _parts(result: types_pb2.MetricResult) -> Parts | None:
     name = result.WhichOneof("parts")
     parts = _READERS[name](result) if name is not None else None
     if isinstance(parts, JudgeParts) and parts.decided_by != "rule" and not parts.prompt_tokens:
-        # No prompt is empty: the judge's server does not count tokens.
+        # A prompt is never empty, so this judge's server does not count tokens.
         return replace(parts, prompt_tokens=None, generated_tokens=None)
     return parts
 
@@ -239,38 +239,38 @@ def _parts(result: types_pb2.MetricResult) -> Parts | None:
 def _correct(result: types_pb2.MetricResult) -> bool | None:
     if result.HasField("correct"):
         return result.correct
-    # Before there was a verdict of all metrics, SMILE's stood among its parts.
+    # Old servers have SMILE's verdict only in its parts.
     return result.smile.correct if result.HasField("smile") else None
 
 
 def decode_retry_after_s(status: Status, result: types_pb2.MetricResult | judging_pb2.PairResult) -> float | None:
-    """Return the seconds after which trying again may help; None where there is a score, or none is named."""
+    """Return the seconds to wait before a retry; None for a score, or if the server names none."""
     if status is Status.OK or not result.HasField("retry_after_s"):
         return None
     return result.retry_after_s if 0 <= result.retry_after_s < math.inf else None
 
 
 def decode_cache_hits(hits: types_pb2.CacheHits) -> CacheHits:
-    """Return the cache hits of a result."""
+    """Decode cache hits."""
     return CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
 
 
 def decode_timing(timing: types_pb2.Timing) -> Timing:
-    """Return the timing of a result."""
+    """Decode a timing."""
     return Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s)
 
 
 def decode_provenance(message: types_pb2.Provenance) -> Provenance:
-    """Return what computed a score, or wrote synthetic answers."""
+    """Decode the provenance of a score or of synthetic answers."""
     try:
         metric = parse_line(message.line)
     except GradewireError:
-        metric = None  # a later server's parameter: the line itself still reproduces the score there
+        metric = None  # has a parameter of a later version; the identifier itself still reproduces the score
     return _read(Provenance, message, metric=metric)
 
 
 class ItemMessages(Rows[types_pb2.Item, R]):
-    """The items of one call, as they go on the wire; a stream always lets others go first."""
+    """The items of a call, as messages. A stream always has low priority."""
 
     noun: ClassVar[str] = "item"
     unary: ClassVar[RpcMethod[Any, Any]] = SCORE
@@ -287,7 +287,7 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         self.needs_one_request = bool(counting_over_request(choice.specs))
 
     def encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return the message of an item, or why there is none."""
+        """Return the message of an item, or its problem."""
         return encode_item(index, row, max_bytes=max_bytes, images=self.choice.shows_images)
 
     def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
@@ -298,7 +298,7 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         )
 
     def stream_config(self) -> scoring_pb2.ScoreStreamRequest:
-        """Return the metrics of a stream."""
+        """Return the first request of a stream."""
         choice = self.choice
         config = scoring_pb2.ScoreStreamConfig(
             metrics=choice.specs, reference_set=choice.reference_set, omit_diagnostics=self.omit_diagnostics
@@ -310,29 +310,29 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
 
     def received(self, reply: Any) -> Sequence[scoring_pb2.ItemResult]:
-        """Note the provenance of a reply, which one in the middle of a stream lacks; return its results."""
+        """Store the provenance of a reply (absent in the middle of a stream) and return its results."""
         if reply.provenance or not self.provenance:
             self.provenance = decode_call_provenance(self.choice.named, reply.provenance, self.provenance)
         results: Sequence[scoring_pb2.ItemResult] = reply.items
         if isinstance(reply, scoring_pb2.ScoreResponse):
             for result in results:
-                result.complete = True  # as in every such reply, whether it says so or not
+                result.complete = True  # true of every such reply, even if not set
         return results
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for items that do not fit into the one request over which a metric counts."""
+        """Return the error for items that do not fit into one request, which a metric needs for its corpus."""
         return InvalidRequest(
             f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
-            f"one request, and these {rows} do not fit into one: give at most {max_rows} (and no more text than a "
-            f"message holds) in a call, {_REMEDY}"
+            f"one request, but these {rows} items do not fit into one: give at most {max_rows} (and no more text than "
+            f"a message holds) in a call, {_REMEDY}"
         )
 
 
 class ItemRows(ItemMessages[ItemScores]):
-    """The items of one call of `score` or `score_stream`, with all results of each."""
+    """The items of a `score` or `score_stream` call, with all results of each."""
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-        """Return an item whose metrics all failed in the same way."""
+        """Return an item all of whose metrics failed in the same way."""
         score = MetricScore(None, *failure)
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
 
@@ -350,15 +350,15 @@ class ItemRows(ItemMessages[ItemScores]):
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
-    """Return the names of the metrics whose corpus is the request's items, each once."""
+    """Return the distinct names of the metrics whose corpus is the request's items."""
     found = (spec.WhichOneof("metric") or "" for spec in specs if counts_over_request(spec))
     return list(dict.fromkeys(found))
 
 
 def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
-    """Refuse metrics that need all items at once, which a stream never has; raises InvalidRequest."""
+    """Raise InvalidRequest if a metric needs all items at once, because a stream never has them."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
-            f"{', '.join(names)}: corpus=request counts weights over the items of one call, and a stream has no such "
-            f"call: score them with score(), {_REMEDY}"
+            f"{', '.join(names)}: corpus=request counts weights over the items of one call, which a stream does not "
+            f"have: score them with score(), {_REMEDY}"
         )

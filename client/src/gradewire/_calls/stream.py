@@ -1,4 +1,4 @@
-"""One stream of rows: reads ahead a little, and goes on with the unfinished rows when a stream breaks."""
+"""Stream rows: read ahead a little, and resume unfinished rows after a broken stream."""
 
 import asyncio
 import time
@@ -22,9 +22,9 @@ _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
 class RowStream(Generic[M, R]):
-    """A running stream; `limits` is asked only for a row that not every server takes.
+    """A running stream. It calls `limits` only for a row that some servers would not accept.
 
-    `stall_s` is the longest wait for a result while rows are in work, seconds.
+    `stall_s` is the longest wait for a result while rows are in progress, in seconds.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class RowStream(Generic[M, R]):
         self._to_send = asyncio.Event()
         self._to_take = asyncio.Event()
         self._active_at = 0.0
-        # A server that ends a stream by its own clock has not lost what was sent on it.
+        # A server that ends a stream at its own deadline keeps the results.
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
     async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        """Yield what is done, some at a time and not in order; `on_close` names failures by the end of the client."""
+        """Yield results in batches, not in order; `on_close` translates errors caused by closing the client."""
         with on_close():
             self._rows = self._given if isinstance(self._given, Rows) else await self._given()
         self._room = asyncio.Semaphore(self._rows.ahead)
@@ -85,14 +85,14 @@ class RowStream(Generic[M, R]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Wait until there is something to yield; raises when no result came for too long while items are in work."""
+        """Wait until there is a result; raise if none came for too long while rows are in progress."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._left_s()
             if self._open and left_s <= 0:
                 late = DeadlineExceeded(
-                    f"no result came for deadline_s={self._stall_s:g} while {len(self._open)} {self._rows.noun}s were "
-                    "in work: look at the server, or give a larger deadline_s"
+                    f"no result for deadline_s={self._stall_s:g} while {len(self._open)} {self._rows.noun}s were "
+                    "in progress: check the server, or use a larger deadline_s"
                 )
                 raise self._retries.with_attempts(late)
             try:
@@ -102,7 +102,7 @@ class RowStream(Generic[M, R]):
                 continue
 
     def _left_s(self) -> float:
-        """Return the seconds in which a result has to come; while the caller's source gives no item, none is owed."""
+        """Return the seconds left for a result; the clock stops while the caller's source is idle."""
         if not self._open and self._rows.provenance:
             return self._stall_s
         return self._active_at + self._stall_s - time.monotonic()
@@ -110,13 +110,12 @@ class RowStream(Generic[M, R]):
     async def _read_source(self) -> None:
         try:
             await self._read_rows()
-        except Exception as error:  # noqa: BLE001 - the caller's source failed; it is raised where the caller waits
+        except Exception as error:  # noqa: BLE001 - re-raised where the caller waits
             self._fail(error)
         self._exhausted = True
         self._to_send.set()
 
     async def _read_rows(self) -> None:
-        """Add each row of the source while there is room."""
         index = 0
         async for row in self._source:
             await self._room.acquire()
@@ -157,7 +156,7 @@ class RowStream(Generic[M, R]):
                 finally:
                     connection.over = True
                     connection.accepted.set()
-        except Exception as error:  # noqa: BLE001 - it is raised where the caller waits
+        except Exception as error:  # noqa: BLE001 - re-raised where the caller waits
             self._fail(error)
 
     async def _exchange(self, connection: "StreamAttempt") -> None:
@@ -173,14 +172,15 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if all that there was to send has its results, so that a break takes nothing along."""
+        """Return True if every row has its result, so that a broken stream loses nothing."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
         yield self._rows.stream_config()
-        # Refused calls are refused here: gRPC forgets a call's status when it ends while a message is being written.
+        # Wait until the server accepts the call: gRPC loses a call's status if the call ends while a message is
+        # written.
         await connection.accepted.wait()
-        # A broken stream's iterator may be driven on for a moment: what it takes then is lost to its successor.
+        # A broken stream can still advance this iterator for a moment; its successor would miss those rows.
         while connection.is_on():
             self._to_send.clear()
             unsent, self._unsent = self._unsent, deque()
@@ -202,7 +202,7 @@ class RowStream(Generic[M, R]):
             index = connection.sent[result.index] if result.index < len(connection.sent) else -1
             if (row := self._open.get(index)) is None:
                 raise ServerFault(
-                    f"the server answered {self._rows.noun} {result.index} of the stream out of turn: report it"
+                    f"the server answered unknown {self._rows.noun} {result.index} of the stream: report it"
                 )
             if (completed := self._rows.completed(index, row, result)) is not None:
                 del self._open[index]
@@ -219,12 +219,12 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport; `accepted` is set by the server's first message, before any row is sent."""
+    """One stream of the transport. The server's first message sets `accepted`, before any row is sent."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
 
     def is_on(self) -> bool:
-        """Return True if it has not ended yet."""
+        """Return True until the attempt ends."""
         return not self.over

@@ -1,4 +1,4 @@
-"""Scores in the background: a bounded queue of copied items before `score`, answers by future and callback."""
+"""Score in the background: a bounded queue of copied items, with results by future and callback."""
 
 import asyncio
 import logging
@@ -23,15 +23,15 @@ from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 READ_NAMES: Final = frozenset(
     (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))
 )
-"""Names of the fields that every metric may read, in lower case; pictures are read by those that show them."""
+"""Lower-case names of the fields that metrics read; pictures are copied only for metrics that show them."""
 
 _log = logging.getLogger("gradewire.submit")
 
 
 def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
-    """Return a copy of an item with the fields that are read, and the bytes of its texts and pictures.
+    """Return a copy of an item with the fields to read, and the bytes of its texts and pictures.
 
-    An item that is neither a mapping nor an `Item` is given back as it is.
+    An item that is neither a mapping nor an `Item` is returned unchanged.
     """
     if isinstance(item, Item):
         lists: dict[str, Any] = {name: _copied(getattr(item, name)) for name in LIST_FIELDS}
@@ -39,7 +39,7 @@ def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
         values = {name: getattr(item, name) for name in TEXT_FIELDS}
         return replace(item, **lists), _size(values | lists)
     if isinstance(item, Mapping):
-        # Of a field that is not looked at only the name is kept, for messages: it may hold an image.
+        # Keep only the names of other fields, for messages: the value may be an image.
         kept = {name: _copied(value) if _is_read(name, read) else None for name, value in item.items()}
         return kept, _size(kept)
     return item, 0
@@ -69,11 +69,11 @@ def _size(values: Mapping[Any, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitLimits:
-    """Bounds on what `submit` lets wait and be in work; a submission above them is refused at once.
+    """Limits on pending submissions. A submission above them is refused at once.
 
     Attributes:
         max_pending_items: Items.
-        max_pending_bytes: Bytes of their texts, as UTF-8.
+        max_pending_bytes: Bytes of their texts, in UTF-8.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -94,7 +94,7 @@ Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
 
 
 class _Result(Future[ScoreReport]):
-    """A future that says in a forked child that nobody there will ever set it."""
+    """A future that raises in a forked child, where nothing will ever set it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class _Result(Future[ScoreReport]):
     def _check_process(self) -> None:
         if os.getpid() != self._pid and not self.done():
             raise ForkedClientError(
-                "this was submitted in the process that forked this one, and ends there: submit it here"
+                "this was submitted in the parent process, which finishes it: submit again in this process"
             )
 
 
@@ -122,14 +122,14 @@ class _Submission:
     items: list[ItemLike] = field(default_factory=list)
     text_bytes: int = 0
     result: _Result = field(default_factory=_Result)
-    # Of who submitted: with it goes the span that is current there.
+    # The submitter's context, with its current span.
     context: Context = field(default_factory=copy_context)
-    # Set after the callback has returned: what flush and close wait for.
+    # Set after the callback returns; flush and close wait for it.
     finished: Future[None] = field(default_factory=Future)
 
 
 class Submissions:
-    """The submissions of a client: taken from any thread, a few at a time scored on an event loop."""
+    """A client's submissions from any thread, scored a few at a time on an event loop."""
 
     def __init__(self, limits: SubmitLimits) -> None:
         self._limits = limits
@@ -140,7 +140,7 @@ class Submissions:
         self._closed = False
         self._waiting: deque[_Submission] = deque()
         self._workers: set[asyncio.Task[None]] = set()
-        # Not the size of the set: a worker that has found the queue empty leaves the set only a turn of the loop later.
+        # Not the size of the set: a worker that finds the queue empty leaves the set one loop turn later.
         self._working = 0
         self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
         self._callback_thread: threading.Thread | None = None
@@ -153,7 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Take a snapshot and return; every failure, also of the items' own iterator, is in the future."""
+        """Copy the items and return. The future carries every error, even of the items' iterator."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES
@@ -161,11 +161,11 @@ class Submissions:
                 taken, size = snapshot(item, kept)
                 submission.items.append(taken)
                 submission.text_bytes += size
-                # Also while reading: the copy itself must not take more memory than the queue may.
+                # Check while reading: the copy itself must not take more memory than the queue.
                 self._check_room(submission)
             self._admit(submission)
             loop().call_soon_threadsafe(self._start, submission)
-        except Exception as error:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
+        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
             self._release(submission)
             submission.result.set_running_or_notify_cancel()
             submission.result.set_exception(error)
@@ -173,7 +173,7 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until what is pending now is done, its callbacks included; False when time ran out before."""
+        """Wait until all pending submissions and their callbacks are done; return False after a timeout."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:
@@ -182,7 +182,7 @@ class Submissions:
         return not late
 
     async def close(self, drain_s: float) -> None:
-        """Take no more, finish what is pending as long as time allows, and fail the rest."""
+        """Refuse new submissions, finish pending ones within the time, and fail the rest."""
         with self._lock:
             self._closed = True
         if not await self.flush(drain_s):
@@ -197,7 +197,7 @@ class Submissions:
     def _admit(self, submission: _Submission) -> None:
         with self._lock:
             if self._closed:
-                raise ClientClosed("this client was closed: make a new one")
+                raise ClientClosed("this client is closed: make a new one")
             self._check_room(submission)
             self._pending.add(submission)
             self._pending_items += len(submission.items)
@@ -210,8 +210,8 @@ class Submissions:
         ):
             if pending + more > most:
                 raise Overloaded(
-                    f"{pending} submitted {name} are pending and {more} or more on top would be above "
-                    f"max_pending_{name}={most}: submit less at a time or less often, or raise it"
+                    f"{pending} submitted {name} are pending and {more} or more on top would exceed "
+                    f"max_pending_{name}={most}: submit less, or raise the limit"
                 )
 
     def _release(self, submission: _Submission) -> None:
@@ -244,7 +244,7 @@ class Submissions:
             except asyncio.CancelledError:
                 self._fail(submission, ClientClosed("the client was closed before this was scored"))
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the future carries it
+            except Exception as error:  # noqa: BLE001 - the future carries every error
                 submission.result.set_exception(error)
         self._finish(submission)
 
@@ -254,7 +254,7 @@ class Submissions:
         self._finish(submission)
 
     def _finish(self, submission: _Submission) -> None:
-        """Hand over to the thread of the callbacks: a slow one must hold up neither the caller nor the loop."""
+        """Hand over to the callback thread, because a slow callback must block neither the caller nor the loop."""
         if submission.callback is not None and self._has_callback_thread():
             self._callbacks.put(submission)
             return
@@ -277,7 +277,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """Return the future of a submission that the client could not take."""
+    """Return the future of a refused submission."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:
@@ -286,12 +286,12 @@ def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreRe
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread | None:
-    """Return a thread for callbacks; None, and a line in the log, when the system gives no more threads."""
+    """Return a thread for callbacks; log an error and return None if the system has no more threads."""
     thread = threading.Thread(target=target, name="gradewire-callbacks", daemon=True)
     try:
         thread.start()
     except RuntimeError:
-        _log.exception("no thread for a callback of submit(), which is not called; the result is in the future")
+        _log.exception("no thread for a callback of submit(), so it is not called; the future has the result")
         return None
     return thread
 
@@ -300,5 +300,5 @@ def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
     try:
         if callback is not None:
             callback(result)
-    except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
-        _log.exception("a callback of submit() failed; its scores are in the future")
+    except Exception:  # noqa: BLE001 - the caller's function may raise anything
+        _log.exception("a callback of submit() failed; the future has its scores")

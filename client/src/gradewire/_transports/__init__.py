@@ -1,1 +1,1 @@
-"""Transports to a server over gRPC and to an engine in this process; `gradewire.testing` has a third one."""
+"""Transports over gRPC and to an engine in this process; `gradewire.testing` has a third."""

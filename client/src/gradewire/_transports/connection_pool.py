@@ -1,8 +1,8 @@
-"""Spreads calls over the connections to one server, least loaded first.
+"""Spread calls over the connections to one server, least loaded first.
 
-A connection stays with one process of a server that has several (SO_REUSEPORT), and which one is the system's choice.
-So further connections are made while calls overlap, until each process has one. Where a process is stopping or was
-lost, its connections are retired: they get no further calls, and new ones lead to the others.
+A connection stays with one process of a multi-process server (SO_REUSEPORT); the system chooses which. The pool
+therefore opens connections while calls overlap, until it reaches every process. If a process stops or is lost, its
+connections are retired: they get no more calls, and new ones lead to other processes.
 """
 
 import sys
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     import grpc.aio
 
 MAX_CONNECTIONS: Final = 16
-"""Most connections where the number is left to the client."""
+"""Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
-"""Connections for each process of the server: the system may give several to one of them."""
+"""Connections per process of the server, because the system may give several to one process."""
 _AVOIDED_S: Final = 1.0
-"""Seconds for which a connection is left alone after a call on it found nobody."""
+"""Seconds to avoid a connection after a call failed to reach the server."""
 _REFUSED_S: Final = 1.0
-"""Longest time for which calls rather go to other processes than to one that refused a call."""
+"""Maximum seconds to prefer other processes to one that refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Factor by which a process may be busier than the least busy one, plus calls, to get what it has seen before."""
+"""Limit on the load of the process with the content in its cache: this factor times the lowest load, plus calls."""
 LOOK_AGAIN_S: Final = 2.0
-"""Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
+"""Seconds between attempts to reach a missing process when the pool is full."""
 
 
 @dataclass(slots=True, eq=False)
 class ServerConnection:
-    """One connection; its times are monotonic seconds.
+    """A connection; its times are monotonic seconds.
 
     Attributes:
-        process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
-        process_known: True if the server has said of this connection which process that is, or that it has one only.
-        retired: True if it gets no further calls, and is closed once it has none in flight.
-        refused_until_s: Time until which the process at its other end has too much to do.
-        callables: Functions that begin calls of a method, by its path.
+        process: INDEX/COUNT of the process at the other end; empty if unknown or the only one.
+        process_known: True if the server has reported the process, or that it has only one.
+        retired: True if the connection gets no more calls and is closed after the running ones.
+        refused_until_s: Time until which the process counts as overloaded.
+        callables: Functions that start a call, by the method's path.
     """
 
     channel: "grpc.aio.Channel"
@@ -61,7 +61,7 @@ class ServerConnection:
         timeout_s: float | None,
         metadata: Metadata | None,
     ) -> Any:
-        """Begin a call with one request, with a stream of them, or (None) with requests that are written to it."""
+        """Start a call with one request, a stream of requests, or (None) requests written later."""
         begin = self.callables.get(method.path)
         if begin is None:
             kinds = [
@@ -76,17 +76,17 @@ class ServerConnection:
 
     @property
     def may_move(self) -> bool:
-        """True if what its server says has to be read: what is not known yet, and that its process is stopping."""
+        """True if the server's metadata matters: its process is not known yet, or may be stopping."""
         return not self.process_known or bool(self.process)
 
     @property
     def is_over(self) -> bool:
-        """True if it can be closed."""
+        """True if the connection can be closed."""
         return self.retired and not self.calls
 
 
 class ConnectionPool:
-    """The connections of one client on one event loop, at most `most`; 0: as many as the server's processes need."""
+    """The connections of a client on one event loop, at most `most`; 0: as many as the server's processes need."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
@@ -96,7 +96,7 @@ class ConnectionPool:
 
     @property
     def wants_another(self) -> bool:
-        """True if the next call is to have a new connection."""
+        """True if the next call should open a connection."""
         if not self.connections:
             return True
         if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
@@ -104,9 +104,9 @@ class ConnectionPool:
         return bool(self._most) or self._misses_a_process
 
     def refused(self, connection: ServerConnection, retry_after_s: float | None) -> bool:
-        """Note that a connection's process had no room for a call; return True if another one may take it at once.
+        """Record that a process had no room for a call; return True if another one may have room now.
 
-        `retry_after_s` is None where gRPC dropped the call before the process saw it.
+        `retry_after_s` is None if gRPC dropped the call before the process saw it.
         """
         now_s = time.monotonic()
         for each in self.connections:
@@ -118,12 +118,12 @@ class ConnectionPool:
         )
 
     def least_loaded(self, content: int | None = None, *, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call: of the process with the fewest calls of this client, in turn.
+        """Return the connection for the next call: to the process with the fewest calls of this client, in turn.
 
         Args:
-            content: Number made of what the call is about. The process that it leads to is taken while that has hardly
-                more calls than the others: it has seen the content before, and remembers.
-            tried: Connections that are taken only where there are no others.
+            content: A hash of the call's content. Its process is preferred unless it is much busier than the others,
+                because it has the content in its cache.
+            tried: Connections to use only if there are no others.
         """
         self._turns += 1
         chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content, tried)
@@ -131,22 +131,22 @@ class ConnectionPool:
         return chosen
 
     def retire(self, connection: ServerConnection) -> None:
-        """Give a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
+        """Give a connection no more calls, because its process is stopping or lost."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)
 
     def failed(self, connection: ServerConnection) -> None:
-        """A call found nobody: the next ones go elsewhere, over a new connection where the server has processes."""
+        """Avoid a connection after a call failed; retire it if the server has several processes."""
         if connection.process:
             self.retire(connection)
         else:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """One to be retired for a new one, which may lead to a process that none does now; None: there is no need.
+        """Return a connection to replace by a new one, which may reach a missing process; None without need.
 
-        While a process was away, all connections were made to the others.
+        While a process was down, all connections went to the others.
         """
         now_s = time.monotonic()
         if len(self.connections) < self._limit or now_s < self._look_again_s or not self._misses_a_process:
@@ -186,7 +186,7 @@ class ConnectionPool:
 
 
 def process_of(value: object) -> str:
-    """Return what a server says of its process; empty where it is no INDEX/COUNT."""
+    """Return INDEX/COUNT from the server's metadata; empty if it has another form."""
     text = str(value)
     index, slash, count = text.partition("/")
     return text if slash and index.isdecimal() and count.isdecimal() else ""

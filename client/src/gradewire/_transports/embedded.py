@@ -1,4 +1,4 @@
-"""The transport to the engine in this process; imported only when it is asked for."""
+"""The transport to the engine in this process, imported only on demand."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """The transport to the handlers that a server's calls end in, so checks, scores and statuses are the same.
+    """The transport to the server's handlers, with the same checks, scores and statuses as a server.
 
     Args:
-        settings: Of the server, by name.
+        settings: Settings of the server, by name.
 
     Raises:
-        InvalidRequest: A setting is unknown or has a value that cannot be used.
-        ImportError: What the engine runs on is not installed.
+        InvalidRequest: A setting is unknown or invalid.
+        ImportError: A library of the engine is not installed.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -39,14 +39,14 @@ class EmbeddedTransport:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
             raise InvalidRequest(f"embedded: {error}") from error
-        check_installed(self._settings.engine)  # what is missing is said here, not at the first call
+        check_installed(self._settings.engine)  # report missing libraries now, not at the first call
         self._holder: _Holder | None = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
         return type(self), (self._given,)
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the reply of the handler."""
+        """Return the handler's reply."""
         handlers = await self._open()
         with _translated(), engine_trace():
             reply: R = await _call(handlers, method)(request, deadline_s=timeout_s)
@@ -55,7 +55,7 @@ class EmbeddedTransport:
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Yield the replies of the handler."""
+        """Yield the handler's replies."""
         handlers = await self._open()
         with _translated(), engine_trace():
             async with contextlib.aclosing(_call(handlers, method)(sent, deadline_s=timeout_s)) as replies:
@@ -63,14 +63,14 @@ class EmbeddedTransport:
                     yield reply
 
     async def close(self) -> None:
-        """Close engine and stores."""
+        """Close the engine and its stores."""
         holder, self._holder = self._holder, None
         if holder is not None and holder.is_here():
             await holder.close()
 
     async def _open(self) -> Handlers:
         if self._holder is not None and self._holder.pid != os.getpid():
-            # A forked child opens stores and sessions of its own: neither LMDB nor ONNX Runtime may be carried over.
+            # A forked child opens its own stores and sessions: LMDB and ONNX Runtime must not cross a fork.
             keep_for_good(self._holder)
             self._holder = None
         if self._holder is None or not self._holder.is_here():
@@ -80,26 +80,26 @@ class EmbeddedTransport:
         except OSError as error:
             self._holder = None
             raise NotReady(f"the engine in this process cannot open its files: {error}") from error
-        except ValueError as error:  # a setting that only the part which uses it can check
+        except ValueError as error:  # only the user of this setting can check it
             self._holder = None
             raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return the handler of a method; it takes what is sent, and `deadline_s`."""
+    """Return the handler of a method, a function of the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,
         COMPARE: handlers.compare,
         COMPARE_STREAM: handlers.compare_stream,
         PREPARE: handlers.prepare,
-        LIST_MODELS: lambda _request, deadline_s: handlers.list_models(),  # noqa: ARG005 - a look at what is in memory
+        LIST_MODELS: lambda _request, deadline_s: handlers.list_models(),  # noqa: ARG005 - only reads memory
     }
     return by_method[method]
 
 
 class _Holder:
-    """Handlers kept open in a task of their own, for a context must be left by the task that entered it."""
+    """Handlers kept open in their own task, because the task that enters a context must also leave it."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
@@ -110,7 +110,7 @@ class _Holder:
         self._task = asyncio.create_task(self._hold())
 
     def is_here(self) -> bool:
-        """Return True if it lives on the running loop of this process; the end of a loop closes what lives on it."""
+        """Return True if the handlers live on the running loop of this process; they close when their loop ends."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def handlers(self) -> Handlers:

@@ -1,4 +1,4 @@
-"""Failures of calls over gRPC, as errors of gradewire."""
+"""Translate failures of gRPC calls into errors of gradewire."""
 
 import re
 import socket
@@ -14,42 +14,42 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
 _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]] = {
     "UNAVAILABLE": (
         errors.ServerUnreachable,
-        "no gradewire server answers at {at}{said}. Start one with `gradewire serve`, or check the address",
+        "no gradewire server answers at {at}{said}. Start one: gradewire serve, or check the address",
     ),
     "DEADLINE_EXCEEDED": (
         errors.DeadlineExceeded,
-        "{at} did not finish in time{said}. Give a larger deadline_s (the command: --deadline-s) or fewer items",
+        "{at} did not finish in time{said}. Use a larger deadline_s (command: --deadline-s) or fewer items",
     ),
     "RESOURCE_EXHAUSTED": (
         errors.Overloaded,
-        "{at} takes no more work now{said}. Try again later, or send fewer calls at a time",
+        "{at} is busy{said}. Try again later, or send fewer calls at a time",
     ),
     "CANCELLED": (
         errors.Overloaded,
-        "{at} dropped the call before reading it{said}: it has more calls than it can take in. Try again later",
+        "{at} dropped the call unread{said}, because it has too many calls. Try again later",
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
-        "{at} does not know this call{said}. Is it a gradewire server, and new enough?",
+        "{at} does not know this call{said}. Check that it is a gradewire server, and upgrade it",
     ),
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
-    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() says what is there"),
+    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() lists what is available"),
     "UNAUTHENTICATED": (
         errors.AccessDenied,
-        "{at} refuses the call{said}. Give the right token= (the command: --token)",
+        "{at} refuses the call{said}. Give the right token= (command: --token)",
     ),
     "PERMISSION_DENIED": (
         errors.AccessDenied,
-        "{at} refuses the call{said}. Give a token= (the command: --token) that is allowed to",
+        "{at} refuses the call{said}. Give a token= (command: --token) with this permission",
     ),
 }
-"""The one table from gRPC codes to errors, with what is said of them; any other code is a defect of the server."""
+"""Errors and messages by gRPC code. Any other code is a defect of the server."""
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
-    """Return the error for a gRPC code and the server's text; without an address the message is that text alone."""
+    """Return the error for a gRPC code and the server's text; without an address its message is only that text."""
     said = f": {details.rstrip('.')}" if details else ""
-    kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Its log says more"))
+    kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Check its log"))
     message = text.format(at=address, said=said) if address else details
     return kind(message, retry_after_s=retry_after_s) if issubclass(kind, errors.TransportError) else kind(message)
 
@@ -62,9 +62,9 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
-    """Ask an address how it encrypts; takes up to two seconds where it is slow.
+    """Find out how an address encrypts, in up to two seconds.
 
-    "unknown" stands for an address that does not answer, or that only gRPC can resolve.
+    "unknown" means that the address does not answer, or that only gRPC can resolve it.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return "unknown"
@@ -80,61 +80,61 @@ def encryption_at(address: str) -> Encryption:
 
 
 def _probed(host: str, port: int) -> Encryption:
-    # Nothing is sent over it and nothing read of it is used, so nobody has to be trusted.
+    # The probe sends and uses no data, so it needs no trust.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     with socket.create_connection((host, port), _TIMEOUT_S) as plain, context.wrap_socket(plain) as encrypted:
         encrypted.settimeout(_TIMEOUT_S)
-        # HTTP/2 begins with a word of the server's; gRPC's closes where it wants a certificate and gets none.
+        # An HTTP/2 server sends first. gRPC's server closes instead if it requires a certificate and gets none.
         return "tls" if encrypted.recv(1) else "tls with client certificate"
 
 
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
-    """Return how the encryption of a client and its server differs, and what to change; "" if it is not known to."""
+    """Return how client and server differ in encryption, and what to change; "" if no difference is known."""
     at, tls = endpoint.address, endpoint.tls
     if tls is None and server not in {"none", "unknown"}:
-        return f"{at} speaks TLS and this client does not: give tls=gradewire.Tls(…) (the command: --tls-ca FILE)"
+        return f"{at} uses TLS, but this client does not: give tls=gradewire.Tls(…) (command: --tls-ca FILE)"
     if tls is not None and server == "none":
-        return f"{at} does not speak TLS and this client does: leave out tls= (the command: --tls-…)"
+        return f"{at} does not use TLS, but this client does: leave out tls= (command: --tls-…)"
     if tls is not None and server == "tls with client certificate" and tls.certificate_chain is None:
         return (
-            f"{at} asks for a certificate of the client: give Tls(certificate_chain=…, private_key=…) (the command: "
-            "--tls-cert and --tls-key)"
+            f"{at} requires a client certificate: give Tls(certificate_chain=…, private_key=…) "
+            "(command: --tls-cert and --tls-key)"
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} closes the connection at this client's certificate: give one that an authority of the server's "
-            "tls_client_ca signed, as Tls(certificate_chain=…, private_key=…) (the command: --tls-cert and --tls-key)"
+            f"{at} rejects this client's certificate: give one signed by an authority of the server's tls_client_ca, "
+            "as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
         )
     return ""
 
 
-# What gRPC reports in place of the real status when a stream ends while a message is being written.
+# gRPC reports this instead of the real status if a stream ends while a message is being written.
 CUT_WHILE_WRITING = "Internal error from Core"
-# Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
-# protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
+# Before a server has ever answered, these mean a wrong address: no TLS or another certificate there, another protocol,
+# no such host. Later, a restart behind a balancer or a name server can cause them too.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
-# What is wrong, by a word of gRPC's message; nothing but another setting helps.
+# Causes by a word of gRPC's message. Only a change of settings helps.
 _CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "{at}: its certificate is not signed by an authority that this client trusts: give it "
-    "as Tls(root_certificates=…) (the command: --tls-ca FILE)",
-    "Failed to create security handshaker": "{at}: the files of tls= cannot be used: root_certificates are in PEM, and "
-    "private_key is the key of certificate_chain (the command: --tls-ca, --tls-key, --tls-cert)",
-    "http1.x server": "{at} speaks HTTP and not gRPC: /metrics and /healthz have a port of their own; give the one "
-    "that `gradewire serve` says it is ready on",
+    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the authority of the server's certificate: give it "
+    "as Tls(root_certificates=…) (command: --tls-ca FILE)",
+    "Failed to create security handshaker": "{at}: the files of tls= are unusable: root_certificates must be PEM, and "
+    "private_key the key of certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
+    "http1.x server": "{at} uses HTTP and not gRPC, perhaps the port of /metrics and /healthz: give the port that "
+    "`gradewire serve` prints when it is ready",
 }
-# Said by gRPC itself of either side, whatever the server's load.
+# gRPC itself says this on either side, regardless of the server's load.
 _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
-# What gRPC says where the other side ends the connection at once: one of both may encrypt alone.
+# gRPC says these if the other side ends the connection at once, perhaps because only one side encrypts.
 _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)
 
 
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
-    """Return the error that callers get; where no call has been answered, address or encryption may be wrong."""
+    """Return the caller's error. Before the first answer, address or encryption may be wrong."""
     if error.details() == CUT_WHILE_WRITING:
-        return errors.ServerUnreachable(f"{address} cut the stream while items were sent: look at its log")
+        return errors.ServerUnreachable(f"{address} ended the stream while items were sent: check its log")
     details = error.details() or ""
     if _TOO_LARGE.search(details):
         return errors.InvalidRequest(f"{address}: gRPC refuses a message of this call: {details}")
@@ -154,5 +154,5 @@ def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool)
 
 
 def is_cut_off(failure: errors.GradewireError) -> bool:
-    """Return True if the other side has ended the connection at once: one of both may encrypt alone."""
+    """Return True if the other side ended the connection at once, perhaps because only one side encrypts."""
     return isinstance(failure, errors.ServerUnreachable) and _CUT_OFF.search(str(failure)) is not None

@@ -23,27 +23,27 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_
 
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
-    ("grpc.use_local_subchannel_pool", 1),  # else all channels to one address share a connection
-    ("grpc.enable_retries", 0),  # `retries` repeats, until the deadline
-    ("grpc.max_send_message_length", -1),  # the client cuts its chunks to what the server says it takes
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise all channels to one address share a connection
+    ("grpc.enable_retries", 0),  # `retries` does this, until the deadline
+    ("grpc.max_send_message_length", -1),  # the client cuts its requests to the server's limits
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Between attempts to connect calls fail at once, so a server is found again so long after it came back.
+    # Between connection attempts calls fail at once, so this bounds the time to find a server that has returned.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.min_reconnect_backoff_ms", 5_000),  # the longest attempt to connect: no packet comes back from a wrong host
-    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # a server that was moved has another address
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # longest connection attempt: a wrong host sends no packet back
+    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # a moved server has another address
 )
 
 
 def open_channel(
     endpoint: Endpoint, channel_options: Sequence[tuple[str, str | int]] = _CHANNEL_OPTIONS
 ) -> grpc.aio.Channel:
-    """Return a channel to the endpoint, encrypted as it says; nothing is connected yet. Needs a running event loop.
+    """Return a channel to the endpoint, not yet connected. Needs a running event loop.
 
     Raises:
-        InvalidRequest: A file of its `tls` cannot be read.
+        InvalidRequest: A file of `tls` cannot be read.
     """
     if endpoint.tls is None:
         return grpc.aio.insecure_channel(endpoint.address, options=channel_options)
@@ -64,11 +64,7 @@ def _read(path: Path | None) -> bytes | None:
 
 
 class GrpcTransport:
-    """The transport to a gradewire server.
-
-    Args:
-        endpoint: The server.
-    """
+    """The transport to a gradewire server."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -81,7 +77,7 @@ class GrpcTransport:
         self._has_answered = False
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the reply; where a process has no room for the call, and another one may have, of that one."""
+        """Return the reply. If a process has no room for the call, try another one once."""
         content = _content(request)
         connection = self._connection(content)
         ends_s = time.monotonic() + timeout_s
@@ -96,10 +92,10 @@ class GrpcTransport:
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Begin the call when the first reply is asked for, and yield the replies."""
+        """Start the call when the first reply is requested, and yield the replies."""
         connection = self._connection()
         async with self._in_flight(method, connection) as metadata:
-            # Not before the first reply is asked for: a generator that nobody reads would never end it.
+            # Do not start earlier: an unread generator would never end the call.
             call = connection.start(method, sent, timeout_s=timeout_s, metadata=metadata)
             try:
                 async for reply in call:
@@ -110,13 +106,13 @@ class GrpcTransport:
                 call.cancel()
 
     async def close(self) -> None:
-        """Close the connections; calls in flight are cancelled."""
+        """Close the connections and cancel their calls."""
         for connection in (*self._pool.connections, *self._retired):
             await connection.channel.close()
 
     def _connection(self, content: int | None = None) -> ServerConnection:
-        """Return the connection for the next call; `content` as for `ConnectionPool.least_loaded`."""
-        # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
+        """Return the connection for the next call; `content` as in `ConnectionPool.least_loaded`."""
+        # A channel belongs to its loop, but a program can call asyncio.run() twice.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._pool, self._retired = loop, ConnectionPool(self._endpoint.connections), set()
@@ -127,7 +123,7 @@ class GrpcTransport:
         return self._pool.least_loaded(content)
 
     def _learn(self, connection: ServerConnection, said: Iterable[tuple[str, str | bytes]]) -> None:
-        """Note which process is at the other end, if the server has several, and whether that one is stopping."""
+        """Record the process at the other end, and retire the connection if that process is stopping."""
         connection.process_known = True
         for key, value in said:
             if key == PROCESS_KEY:
@@ -143,7 +139,7 @@ class GrpcTransport:
     async def _in_flight(
         self, method: RpcMethod[Any, Any], connection: ServerConnection
     ) -> AsyncGenerator[Metadata | None]:
-        """Trace and count a call on a connection, and raise its failure as ours; give the metadata of the call."""
+        """Trace and count a call, raise its failure as our error, and yield its metadata."""
         with request_trace(method.path[1:], self._address) as trace:
             connection.calls += 1
             try:
@@ -172,14 +168,14 @@ class GrpcTransport:
         said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):
             self._learn(connection, said)
-            if PROCESS_KEY not in said:  # else a process has answered, which lacks something
+            if PROCESS_KEY not in said:  # otherwise a process answered
                 self._pool.failed(connection)
             if connection.retired:
                 self._retired.add(connection)
         elif PROCESS_KEY in said:
             self._learn(connection, said)
         if not self._has_answered and is_cut_off(failure):
-            if self._encryption == "unknown":  # it may have been starting
+            if self._encryption == "unknown":  # the server may have been starting
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
             if wrong := mismatch(self._endpoint, self._encryption):
                 failure = errors.ServerUnreachable(wrong)
@@ -188,7 +184,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a number for what a call is about, the same in every program: the texts of its one item; else None."""
+    """Return a hash of a call's single item, equal in every program; None for other calls."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

@@ -10,9 +10,9 @@ with ValidationScorer("127.0.0.1:50051", "smile:fast", directory="runs/1/validat
             validation.submit(step, [{**row, "prediction": answer(row["question"])} for row in rows])
 ```
 
-Frameworks have modules of their own, which import theirs. For training these are `training.lightning`,
-`training.hugging_face` and `training.torch_metric`; `training.sinks` has `CsvSink`, `MlflowSink`, `TensorBoardSink` and
-`WandbSink`. `evaluation` has a module for each evaluation framework, such as `evaluation.inspect_ai`.
+Each framework has its own module, which imports it: for training `training.lightning`, `training.hugging_face` and
+`training.torch_metric`, with `CsvSink`, `MlflowSink`, `TensorBoardSink` and `WandbSink` in `training.sinks`;
+`evaluation` has one for each evaluation framework, such as `evaluation.inspect_ai`.
 """
 
 from gradewire.integrations.training.sinks import Sink

@@ -1,4 +1,4 @@
-"""The base of all metrics: parameters as types.proto declares them, read from there."""
+"""The base class of all metrics, with parameters from types.proto."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MAX_DIGITS = len(str(_MAX_UINT32))
 
 
 class ParameterKind(Enum):
-    """The kinds of values that a parameter takes; the wording is for messages."""
+    """Kinds of parameter values, worded for messages."""
 
     CHOICE = "one of"
     FLAG = "true or false"
@@ -35,17 +35,17 @@ _KINDS = {
     FieldDescriptor.CPPTYPE_DOUBLE: ParameterKind.NUMBER,
     FieldDescriptor.CPPTYPE_STRING: ParameterKind.TEXT,
 }
-# Kinds whose values stay as they are.
+# Kinds whose values need no conversion.
 _PLAIN = {ParameterKind.CHOICE: str, ParameterKind.TEXT: str, ParameterKind.FLAG: bool}
 
 
 @dataclass(frozen=True, slots=True)
 class WireParameter:
-    """A parameter of a metric, of the same name in the message and in the metric's dataclass.
+    """A parameter of a metric, with the same name in the message and in the dataclass.
 
     Attributes:
-        choices: Of a CHOICE: number on the wire by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
-        has_presence: True if the message tells an unset value from a zero.
+        choices: Wire numbers of a CHOICE by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
+        has_presence: True if the message distinguishes an unset value from zero.
     """
 
     metric: str
@@ -55,26 +55,26 @@ class WireParameter:
     has_presence: bool
 
     def checked(self, value: Any) -> Any:
-        """Return the value in the one form that lines are written from: counts as int, numbers as float.
+        """Return the value in its canonical form: counts as int, numbers as float.
 
         Raises:
-            InvalidRequest: It is of another type, or no choice. Ranges are for the server to judge.
+            InvalidRequest: It has a wrong type, or is not a choice. The server checks ranges.
         """
         if self.kind is ParameterKind.CHOICE and not (isinstance(value, str) and value in self.choices):
-            raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: take one of {self.allowed}")
+            raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: use one of {self.allowed}")
         if self.kind is ParameterKind.COUNT and _is_count(value):
             return int(value)
         if self.kind is ParameterKind.NUMBER and not isinstance(value, bool) and isinstance(value, Real):
             return float(value)
         if self.kind in _PLAIN and isinstance(value, _PLAIN[self.kind]):
             return value
-        raise InvalidRequest(f"{self.metric}: {self.name} is {self.allowed}, not {value!r}")
+        raise InvalidRequest(f"{self.metric}: {self.name} must be {self.allowed}, not {value!r}")
 
     def parse(self, text: str) -> Any:
-        """Return the value that a text stands for, not yet checked.
+        """Parse a value, without checking it.
 
         Raises:
-            InvalidRequest: It stands for none.
+            InvalidRequest: The text is not a value of this kind.
         """
         if self.kind is ParameterKind.FLAG and text in {"true", "false"}:
             return text == "true"
@@ -84,14 +84,14 @@ class WireParameter:
             try:
                 return float(text)
             except ValueError:
-                raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is no number") from None
+                raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is not a number") from None
         if self.kind in {ParameterKind.CHOICE, ParameterKind.TEXT}:
             return text
         raise InvalidRequest(f"{self.metric}: {self.name}={text!r} is not {self.allowed}")
 
     @property
     def allowed(self) -> str:
-        """The values that it takes, in words."""
+        """The allowed values, in words."""
         return ", ".join(self.choices) if self.kind is ParameterKind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
@@ -100,10 +100,10 @@ class WireParameter:
             setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
 
     def read(self, message: Message) -> Any:
-        """Return what a message says; None where it says nothing.
+        """Return the value in a message; None if it is unset.
 
         Raises:
-            InvalidRequest: A choice of a later version.
+            InvalidRequest: It is a choice of a later version.
         """
         value = getattr(message, self.name)
         if not (message.HasField(self.name) if self.has_presence else value):
@@ -113,7 +113,7 @@ class WireParameter:
         for choice, number in self.choices.items():
             if number == value:
                 return choice
-        raise InvalidRequest(f"{self.metric}: {self.name} is number {value}, which this client does not know")
+        raise InvalidRequest(f"{self.metric}: {self.name} is {value}, unknown to this client: upgrade the client")
 
 
 @cache
@@ -139,32 +139,32 @@ def _is_count(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric as a value: a name, and typed parameters; None leaves one to the call, then to the server.
+    """A metric as a value: a name and typed parameters. None leaves a parameter to the call, then to the server.
 
-    Fields are named as in the metric's message in types.proto, from which form on the wire, line and checks follow. A
-    `reference_set` beside them names what a parameter with the value prepared reads.
+    Fields have the names of the metric's message in types.proto, which determines wire format, identifier and checks.
+    An additional `reference_set` names the set for a parameter with the value prepared.
 
     Attributes:
-        version: Insist on this version of the metric's definition; None: any.
+        version: Required version of the metric's definition; None: any.
 
     Raises:
-        InvalidRequest: A value is of the wrong type, or not among the choices. Ranges are for the server to judge.
+        InvalidRequest: A value has a wrong type or is not a choice. The server checks ranges.
     """
 
     name: ClassVar[str]
-    # Whether `model` is a judge, a language model, and no encoder.
+    # True if `model` is a judge, not an encoder.
     needs_judge: ClassVar[bool] = False
-    # Whether `model` is a grader, which reads question, reference and answer together, and no encoder.
+    # True if `model` is a grader, which reads question, reference and answer together.
     needs_grader: ClassVar[bool] = False
-    # The parameter that names a judge beside the encoder `model`; "" where there is none.
+    # Name of the parameter for a judge in addition to the encoder `model`; "" without one.
     judge_parameter: ClassVar[str] = ""
-    # What an item must have so that the metric with its defaults can grade it, beside one reference.
+    # Requirements on an item, besides one reference, with the metric's defaults.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
     needs_values: ClassVar[bool] = False
-    # Whether it counts over references of several items: by default the request's.
+    # True if the metric counts over references of several items, by default the request's.
     needs_corpus: ClassVar[bool] = False
-    # Whether it compares a pair of answers, and grades no item.
+    # True if the metric compares a pair of answers instead of grading an item.
     needs_pair: ClassVar[bool] = False
     version: int | None = None
 
@@ -175,7 +175,7 @@ class Metric:
                 object.__setattr__(self, name, parameter.checked(value))
 
     def to_spec(self) -> types_pb2.MetricSpec:
-        """Return the metric as the wire has it, where the reference set belongs to the request."""
+        """Return the metric's message, without the reference set, which belongs to the request."""
         spec = types_pb2.MetricSpec()
         message = getattr(spec, self.name)
         message.SetInParent()
@@ -185,17 +185,17 @@ class Metric:
 
     @classmethod
     def asks_judge(cls) -> bool:
-        """Return True if it may ask a judge, so that an item may take seconds and not milliseconds."""
+        """Return True if it may ask a judge, so that an item takes seconds instead of milliseconds."""
         return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
     def prepared_parameter(self) -> str | None:
-        """The parameter whose value prepared reads the call's reference set; None where there is none."""
+        """The parameter that reads the call's reference set if its value is prepared; None without one."""
         return next(
             (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
         )
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the score depends on the call's reference set, as far as the metric says itself."""
+        """True if the metric itself says that its score depends on the call's reference set."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

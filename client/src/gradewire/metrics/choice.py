@@ -1,4 +1,4 @@
-"""Metrics as callers write them: on one line, with which prompt, under which labels."""
+"""Parse metrics from callers' texts, and give them labels and prompts."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -14,24 +14,23 @@ from gradewire.metrics.prompts import short_prompt
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import LINE, current, join_line
 
-# These two stand before the parameters.
+# These two come before the parameters.
 _HEAD = frozenset({"preset", "version"})
 
 
 @lru_cache(maxsize=256)
 def parse_metric_line(line: str) -> Metric:
-    """Read a metric line.
+    """Parse a metric identifier.
 
     Raises:
-        InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
-            the parameter does not take.
+        InvalidRequest: The text is malformed, or names an unknown metric, preset, parameter or value.
     """
     return _parse(line, METRIC_TYPES, "metric")
 
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Read the line of a comparison: "compare", "compare?mode=reason"; raises as `parse_metric_line`."""
+    """Parse the identifier of a comparison: "compare", "compare?mode=reason"; raises as `parse_metric_line`."""
     parsed = _parse(line, COMPARISON_TYPES, "comparison")
     assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
     return parsed
@@ -39,44 +38,44 @@ def parse_comparison_line(line: str) -> Compare:
 
 @lru_cache(maxsize=256)
 def parse_line(line: str) -> Metric:
-    """Read a line of either kind, as results have them; raises as `parse_metric_line`."""
+    """Parse an identifier of either kind, as in results; raises as `parse_metric_line`."""
     return _parse(line, KNOWN_TYPES, "metric")
 
 
 def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
     if (match := LINE.fullmatch(line.strip())) is None:
         raise InvalidRequest(
-            f"{line!r} is no {what}: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
+            f"{line!r} is not a {what}: write NAME, NAME:PRESET or NAME:PRESET/VERSION?KEY=VALUE&KEY=VALUE"
         )
     name = current(match["name"])
     if (kind := kinds.get(name)) is None:
         if name in COMPARISON_TYPES:
-            raise InvalidRequest(f"{line!r} compares two answers and scores no item: use Client.compare(pairs, by=…)")
-        raise InvalidRequest(f"{line!r}: there is no {what} {name!r}, there are {', '.join(kinds)}")
+            raise InvalidRequest(f"{line!r} compares two answers: use Client.compare(pairs, by=…)")
+        raise InvalidRequest(f"{line!r}: unknown {what} {name!r}: use one of {', '.join(kinds)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):
-            raise InvalidRequest(f"{line!r}: {name} has no presets, leave out ':{match['preset']}'")
+            raise InvalidRequest(f"{line!r}: {name} has no presets: leave out ':{match['preset']}'")
         arguments["preset"] = match["preset"]
     if match["version"] is not None:
         arguments["version"] = int(match["version"])
     for pair in match["parameters"].split("&") if match["parameters"] else ():
         key, equals, value = pair.partition("=")
         if key not in parameter_names(name) or not equals:
-            raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}, it has {_listed(name)}")
+            raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}; its parameters: {_listed(name)}")
         if key in arguments:
-            raise InvalidRequest(f"{line!r} says {key} twice: leave one")
+            raise InvalidRequest(f"{line!r} has {key} twice: leave out one")
         arguments[key] = _value(line, name, key, unquote(value))
     return kind(**arguments)
 
 
 def format_metric_line(metric: Metric) -> str:
-    """Write a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
+    """Return a metric's identifier, without call defaults; `parse_metric_line` returns an equal metric."""
     return write_line(metric, {"version", *parameter_names(metric.name)})
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return the line with some of what the metric says: version and parameters among `keys`; the preset always."""
+    """Return the identifier with only those of `keys` that the metric sets (version and parameters), and the preset."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -84,7 +83,7 @@ def write_line(metric: Metric, keys: Collection[str]) -> str:
 
 @cache
 def parameter_names(name: str) -> tuple[str, ...]:
-    """Return what may stand behind the question mark of a metric's line, in alphabetical order."""
+    """Return the parameter names that a metric's identifier can have, in alphabetical order."""
     return tuple(sorted({field.name for field in fields(KNOWN_TYPES[name])} - _HEAD))
 
 
@@ -103,18 +102,18 @@ def _listed(name: str) -> str:
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
 _USUAL_PRESET: Final = "v1"
-# What a call says for all metrics that have the parameter, and how it is refused where none has.
+# Values that a call sets for all metrics with the parameter, and their errors if no metric has it.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave it out",
-    "model": "model: none of the metrics uses one (a judge is given as judge, a grader as 'grader?model=NAME'), "
+    "model": "model: none of the metrics has an encoder (for a judge use judge, for a grader 'grader?model=NAME'): "
     "leave it out",
-    "judge": "judge: none of the metrics asks one, leave it out",
+    "judge": "judge: none of the metrics has a judge: leave it out",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """The metrics of a call, with its defaults filled in, the distinct labels of their results, and their messages."""
+    """The metrics of a call with its defaults filled in, the distinct labels of their results, and their messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -123,31 +122,31 @@ class MetricChoice:
 
     @property
     def named(self) -> dict[str, Metric]:
-        """The metrics by their labels, as `choose_metrics` takes them."""
+        """The metrics by label."""
         return dict(zip(self.labels, self.metrics, strict=True))
 
     @property
     def asks_judge(self) -> bool:
-        """True if one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
+        """True if one of the metrics asks a judge, so that an item takes seconds instead of milliseconds."""
         return any(metric.asks_judge() for metric in self.metrics)
 
     @property
     def image_labels(self) -> frozenset[str]:
-        """Labels of the metrics that show a judge the items' pictures."""
+        """Labels of the metrics that show the items' pictures."""
         return frozenset(label for label, metric in self.named.items() if getattr(metric, "image", None))
 
     @property
     def shows_images(self) -> bool:
-        """True if one of the metrics shows pictures; else none is sent."""
+        """True if a metric shows pictures; otherwise none is sent."""
         return any(getattr(metric, "image", None) for metric in self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """The defaults of a call for those of its metrics that do not set a value themselves.
+    """The defaults of a call for metrics that do not set the values themselves.
 
-    Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one, or the
-    `judge_model` of those that name both.
+    They are arguments of `Client.score`: `model` is for encoders; `judge` is the `model` of judge metrics, or the
+    `judge_model` of metrics with both.
     """
 
     preset: Preset | None = None
@@ -157,7 +156,7 @@ class MetricDefaults:
     judge: str | None = None
 
     def of(self, metric: Metric) -> dict[str, Any]:
-        """Return the call's defaults for the parameters of one metric, by their names."""
+        """Return the defaults for the parameters of a metric, by name."""
         model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
         said = {"preset": preset, "synthetic": self.synthetic, "model": model}
@@ -166,24 +165,24 @@ class MetricDefaults:
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
 
     def reach(self, metric: Metric) -> bool:
-        """Return True if one of them is for a parameter of the metric."""
+        """Return True if a default applies to the metric."""
         return any(value is not None for value in self.of(metric).values())
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Resolve metrics.
 
-    A label is the metric as it is written, without what the call says of it; of a whole line the name. So it is the
-    same whatever else is asked.
+    A label is the metric as written, without the call's defaults; a full identifier gets its name as label. So a label
+    does not depend on the other metrics.
 
     Args:
-        metrics: `"smile,sbert"`, `"smile:fast"`, whole metric lines, typed metrics, a sequence of these, or one of them
-            by each label.
-        defaults: The call's own arguments. A metric that says something itself keeps it.
+        metrics: `"smile,sbert"`, `"smile:fast"`, full identifiers, typed metrics, a sequence of these, or a mapping
+            from labels to them.
+        defaults: The call's own arguments. A metric's own values win.
 
     Raises:
-        InvalidRequest: An unknown or repeated metric, none at all, a preset or model that no metric takes, or more than
-            one reference set.
+        InvalidRequest: A metric is unknown or repeated, `metrics` is empty, no metric takes the preset or model, or
+            there is more than one reference set.
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)
@@ -195,7 +194,7 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
 def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults) -> MetricChoice:
     for label, written in metrics.items():
         if not isinstance(label, str) or not label:
-            raise InvalidRequest(f"metrics: {label!r} is no label: give a text")
+            raise InvalidRequest(f"metrics: {label!r} is not a label: give a text")
         if isinstance(written, str) and "," in written:
             raise InvalidRequest(f"metrics[{label!r}] is several metrics: give one for each label")
     return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
@@ -203,7 +202,7 @@ def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults)
 
 @lru_cache(maxsize=128)
 def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
-    """Most programs call with the same few words again and again."""
+    """Choose written metrics. Cached, because most programs repeat the same few texts."""
     return _choose([metrics], defaults)
 
 
@@ -215,13 +214,13 @@ def _choose(
         if isinstance(entry, str):
             parsed += [parse_metric_line(line) for line in entry.split(",")]
         elif isinstance(entry, Compare):
-            raise InvalidRequest(
-                f"{entry.name} compares two answers and scores no item: use Client.compare(pairs, by=…)"
-            )
+            raise InvalidRequest(f"{entry.name} compares two answers: use Client.compare(pairs, by=…)")
         elif isinstance(entry, Metric):
             parsed.append(entry)
         else:
-            raise InvalidRequest(f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, a line or a metric")
+            raise InvalidRequest(
+                f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, an identifier or a metric"
+            )
     if not parsed:
         raise InvalidRequest("metrics is empty: name at least one, for instance smile")
     for name, way_out in _FOR_SOME.items():
@@ -236,7 +235,7 @@ def _choose(
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
     said = defaults.of(metric)
     if metric.prepared_parameter and getattr(metric, "reference_set", None):
-        # Who names a set wants what is in it, whatever the call says of other metrics.
+        # A metric that names a set wants its content, whatever the call says of other metrics.
         said[metric.prepared_parameter] = "prepared"
     missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
     return replace(metric, **missing)
@@ -249,20 +248,19 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
             if not metric.reads_prepared:
                 reader = metric.prepared_parameter or ""
                 raise InvalidRequest(
-                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set is "
-                    f"for {reader}='prepared', leave one out"
+                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set "
+                    f"needs {reader}='prepared', leave one out"
                 )
             named[of_metric] = "a metric"
     if defaults.reference_set:
         named[defaults.reference_set] = "the call"
     if len(named) > 1:
         said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
-        raise InvalidRequest(f"reference_set: {said}, and a call reads one set: leave one out, or make two calls")
+        raise InvalidRequest(f"reference_set: {said}, but a call has one set: leave one out, or make two calls")
     return next(iter(named), "")
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """Return what the results of these metrics, as they were written, are called."""
     labels = [_label(metric) for metric in metrics]
     times = Counter(labels)
     for name in {metric.name for metric, label in zip(metrics, labels, strict=True) if times[label] > 1}:
@@ -270,26 +268,26 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
         for place, label in zip(places, _differing_labels([metrics[place] for place in places]), strict=True):
             labels[place] = label
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
-        raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
+        raise InvalidRequest(f"metrics has {repeated[0]} twice: leave out one")
     return tuple(labels)
 
 
 def _label(metric: Metric) -> str:
-    """Return the line of what a metric says itself; of a whole line, as summaries print it, the name.
+    """Return the identifier with what the metric sets itself; for a full identifier, as in summaries, the name.
 
-    A preset is always a part, but for the one that the server takes without any.
+    A preset is always part of it, except the server's default one.
     """
     keys = () if metric.version is not None else parameter_names(metric.name)
     return write_line(_without_usual_preset(_as_labelled(metric)), keys)
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Return the labels of metrics of one name among which several have the same: by what differs between them."""
+    """Return labels for metrics with the same name and label, from the parameters that differ."""
     explicit = [_as_labelled(metric) for metric in metrics]
     keys = ("version", *parameter_names(explicit[0].name))
     differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}
     if "version" not in differing:
-        # Read again, such a label has no version, and metrics without one are called without the usual preset.
+        # Such a label, parsed again, has no version, and labels without one omit the usual preset.
         explicit = [_without_usual_preset(metric) for metric in explicit]
     return [write_line(metric, differing) for metric in explicit]
 
@@ -300,10 +298,9 @@ def _without_usual_preset(metric: Metric) -> Metric:
 
 
 def _as_labelled(metric: Metric) -> Metric:
-    """Return the metric as labels name it."""
     told: dict[str, Any] = {}
     if hasattr(metric, "preset"):
-        # Without a preset the server takes v1, so that is what two metrics are told apart by.
+        # Without a preset the server takes v1, so compare metrics by that.
         told["preset"] = metric.preset or _USUAL_PRESET
     if prompt := getattr(metric, "prompt", None):
         told["prompt"] = short_prompt(prompt)

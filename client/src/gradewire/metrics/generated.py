@@ -74,19 +74,21 @@ AutoJudge = Literal["lave", "judge_verdict", "judge_grade", "judge_similarity"]
 class Smile(Metric):
     """SMILE: sentence similarity, best keyword window and exact words in one score.
 
-    Its formulas stand in docs/reference/metrics.md. Range: 0 to 1; -1 to 1 with reference_code.
+    Formulas: docs/reference/metrics.md. Range: 0 to 1; -1 to 1 with reference_code.
 
     Attributes:
         preset: Variant of the formula. Allowed: v1, fast, one_pass, whole, paper, reference_code. Default: v1.
-        synthetic: What the sentence term compares the prediction with: the reference (none), Item.synthetic_answers
-            (inline), or the answers that `prepare` stored (prepared). Allowed: none, inline, prepared. Default: none.
-        sentence_weight: Weight of the sentence term. Unset: the one that was fitted for the model, else the default.
-            Allowed: 0 to 1. Default: 0.3; 0.5 with reference_code.
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. Allowed: a built encoder; empty: the default one.
-        threshold: Score from which the answer counts as right. Unset, where none was fitted for the model and these
-            parameters, the result has UNCALIBRATED. Allowed: a number. Default: the one fitted for the model, else 2/3.
-        reference_set: Set that synthetic=prepared reads, which naming it means; None: the call's. A call has one.
+        synthetic: Sentence to compare with the prediction: the reference (none), Item.synthetic_answers (inline), or
+            the answers that `prepare` stored (prepared). Allowed: none, inline, prepared. Default: none.
+        sentence_weight: Weight of the sentence term. Unset: the weight fitted for the model, else the default. Allowed:
+            0 to 1. Default: 0.3; 0.5 with reference_code.
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. Allowed: a built encoder; empty: the default one.
+        threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
+            these parameters, the result has UNCALIBRATED. Allowed: a number. Default: the one fitted for the model,
+            else 2/3.
+        reference_set: Reference set for synthetic=prepared; setting it implies that. None: the call's. A call has one
+            set.
     """
 
     name: ClassVar[Literal["smile"]] = "smile"
@@ -105,10 +107,9 @@ class Sbert(Metric):
     Range: -1 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. Allowed: a built encoder; empty: the default one.
-        threshold: Score from which the answer counts as right. Unset: the one that was fitted for the model, else there
-            is no verdict. Allowed: a number; empty: no verdict unless one was fitted.
+        model: As in `Smile`.
+        threshold: Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict. Allowed:
+            a number; empty: no verdict unless one was fitted.
     """
 
     name: ClassVar[Literal["sbert"]] = "sbert"
@@ -118,16 +119,15 @@ class Sbert(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sfve(Metric):
-    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y"; the closest reference counts.
+    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y" for the closest reference.
 
     Range: -1 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. SFVE's own checkpoints are trained for it, any other encoder works too. Allowed: a built
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works. Allowed: a built
             encoder; empty: the default one.
-        threshold: Score from which the answer counts as right. Unset: the one that was fitted for the model, else there
-            is no verdict. Allowed: a number; empty: no verdict unless one was fitted.
+        threshold: As in `Sbert`.
     """
 
     name: ClassVar[Literal["sfve"]] = "sfve"
@@ -138,25 +138,24 @@ class Sfve(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bertscore(Metric):
-    """BERTScore: tokens of prediction and reference, each matched with its closest one by cosine.
+    """BERTScore: matches each token of prediction and reference with the closest token of the other, by cosine.
 
-    Range: -1 to 1; rescaled: below 0 where worse than unrelated texts.
+    Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
 
     Attributes:
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. Allowed: a built encoder; empty: the default one.
-        measure: Which of precision, recall and their harmonic mean becomes the score. Allowed: f1, precision, recall.
-            Default: f1.
-        layer: Hidden layer whose vectors are compared, 1 for the first. Allowed: a layer that the model gives token
-            vectors of. Default: the model's own choice.
-        idf: Which references the weights of rare tokens are counted over. With with_question, the question stands
-            before these too. Allowed: none, request, prepared. Default: none.
-        rescale: Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer.
+        model: As in `Smile`.
+        measure: Measure that becomes the score: precision, recall or their harmonic mean (f1). Allowed: f1, precision,
+            recall. Default: f1.
+        layer: Hidden layer whose vectors are compared, 1 for the first. Allowed: a layer for which the model has token
+            vectors. Default: the model's own choice.
+        idf: References over which weights of rare tokens are counted. With with_question, they include the question.
+            Allowed: none, request, prepared. Default: none.
+        rescale: Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0.
             Default: false.
-        with_question: Compare "Q R" with "Q Y" (KNVQA-Eval's form) in place of the answers alone. Default: false.
-        threshold: Score from which the answer counts as right. Unset: the one that was fitted for the model, else there
-            is no verdict. KNVQA-Eval takes 0.5. Allowed: a number; empty: no verdict unless one was fitted.
-        reference_set: Set that idf=prepared reads, which naming it means; None: the call's. A call has one.
+        with_question: Compare "Q R" with "Q Y" (KNVQA-Eval's form) instead of the answers alone. Default: false.
+        threshold: Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.
+            KNVQA-Eval takes 0.5. Allowed: a number; empty: no verdict unless one was fitted.
+        reference_set: Reference set for idf=prepared; setting it implies that. None: the call's. A call has one set.
     """
 
     name: ClassVar[Literal["bertscore"]] = "bertscore"
@@ -174,7 +173,7 @@ class Bertscore(Metric):
 class ExactMatch(Metric):
     """1 if the prediction equals a reference after SQuAD normalisation, else 0.
 
-    It levels case, punctuation, articles and white space. Range: 0 or 1.
+    Ignores case, punctuation, articles and white space. Range: 0 or 1.
     """
 
     name: ClassVar[Literal["exact_match"]] = "exact_match"
@@ -192,7 +191,7 @@ class EasyMatch(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalMatch(Metric):
-    """1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0.
+    """1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
 
     Range: 0 or 1.
     """
@@ -202,9 +201,9 @@ class LexicalMatch(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueMatch(Metric):
-    """Share of the best reference's dates, quantities and other values that the prediction has, as values.
+    """Share of the best reference's dates, quantities and other values that the prediction has, compared by value.
 
-    0 where it contradicts one. INVALID_INPUT where the references have none. Range: 0 to 1.
+    0 if it contradicts one. INVALID_INPUT if no reference has a value. Range: 0 to 1.
     """
 
     name: ClassVar[Literal["value_match"]] = "value_match"
@@ -213,18 +212,18 @@ class ValueMatch(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VqaAccuracy(Metric):
-    """VQA accuracy: how many annotators gave the predicted answer.
+    """VQA accuracy: the number of annotators that gave the predicted answer.
 
     `Item.references` holds one answer per annotator, repeated ones included. Range: 0 to 1.
 
     Attributes:
-        consensus: How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing
-            others / 3), which needs two references; direct: min(1, agreeing / 3); single: 1 where any reference agrees,
-            for data with one reference. Allowed: leave_one_out, direct, single. Default: leave_one_out.
-        verdict_cut: Score from which the answer counts as right. Unset: one agreeing annotator is enough. Allowed:
-            above 0 to 1.
-        normalise: official: texts are compared as they are where all annotators gave one answer, as the challenge's
-            program does; always: they are normalised there, too. Allowed: official, always. Default: official.
+        consensus: Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1,
+            agreeing others / 3), which requires two references; direct: min(1, agreeing / 3); single: 1 if any
+            reference agrees, for data with one reference. Allowed: leave_one_out, direct, single. Default:
+            leave_one_out.
+        verdict_cut: Lowest score of a right answer. Unset: one agreeing annotator is enough. Allowed: above 0 to 1.
+        normalise: official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program
+            does; always: normalise them too. Allowed: official, always. Default: official.
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
@@ -236,17 +235,14 @@ class VqaAccuracy(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftVqaAccuracy(Metric):
-    """VQA accuracy with 1 - character error rate in place of equality.
+    """VQA accuracy with 1 - character error rate instead of equality.
 
     Range: 0 to 1.
 
     Attributes:
-        consensus: How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing
-            others / 3), which needs two references; direct: min(1, agreeing / 3); single: 1 where any reference agrees,
-            for data with one reference. Allowed: leave_one_out, direct, single. Default: leave_one_out.
-        verdict_cut: Score from which the answer counts as right. Unset: there is no verdict. Allowed: above 0 to 1.
-        normalise: official: texts are compared as they are where all annotators gave one answer, as the challenge's
-            program does; always: they are normalised there, too. Allowed: official, always. Default: official.
+        consensus: As in `VqaAccuracy`.
+        verdict_cut: Lowest score of a right answer. Unset: no verdict. Allowed: above 0 to 1.
+        normalise: As in `VqaAccuracy`.
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
@@ -263,9 +259,8 @@ class RougeL(Metric):
     Range: 0 to 1.
 
     Attributes:
-        measure: Which of precision, recall and their harmonic mean becomes the score. Allowed: f1, precision, recall.
-            Default: f1.
-        stem: Compare words of four letters and more by their stem (Porter). Default: false.
+        measure: As in `Bertscore`.
+        stem: Compare words of four or more letters by their stem (Porter). Default: false.
     """
 
     name: ClassVar[Literal["rouge_l"]] = "rouge_l"
@@ -275,7 +270,7 @@ class RougeL(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bleu(Metric):
-    """Sentence BLEU over all references, smoothed as sacrebleu does.
+    """Sentence BLEU over all references, with sacrebleu's smoothing.
 
     Range: 0 to 1.
 
@@ -289,12 +284,12 @@ class Bleu(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meteor(Metric):
-    """METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order.
+    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
 
     Range: 0 to 1.
 
     Attributes:
-        synonyms: wordnet: needs WordNet's files on the server; none: words and stems only, a different, lower score.
+        synonyms: wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower score.
             Allowed: wordnet, none. Default: wordnet.
         alpha: Weight of precision against recall. Allowed: 0 to 1. Default: 0.9.
         beta: Exponent of the penalty. Allowed: 0 to 100. Default: 3.0.
@@ -310,14 +305,14 @@ class Meteor(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cider(Metric):
-    """CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
+    """CIDEr-D over all references: shared n-grams, weighted by their rarity in a corpus.
 
     Range: 0 to 10.
 
     Attributes:
-        corpus: Whose references the weights are counted over: the request's, or those that `prepare` was given for the
-            call's reference set. A stream has no request corpus. Allowed: request, prepared. Default: request.
-        reference_set: Set that corpus=prepared reads, which naming it means; None: the call's. A call has one.
+        corpus: References over which the weights are counted: those of the request, or those that `prepare` received
+            for the call's reference set. A stream has no request corpus. Allowed: request, prepared. Default: request.
+        reference_set: Reference set for corpus=prepared; setting it implies that. None: the call's. A call has one set.
     """
 
     name: ClassVar[Literal["cider"]] = "cider"
@@ -328,24 +323,24 @@ class Cider(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness(Metric):
-    """Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted.
+    """Probability that the answer is right, from SMILE's terms and features of the texts, fitted on labelled answers.
 
-    From SMILE's terms and features of the texts. Needs a fit that belongs to the model: of the catalog, or of
-    `gradewire calibrate`. Range: 0 to 1.
+    UNCERTAIN marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire
+    calibrate`. Range: 0 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. It must have a fit. Allowed: a built encoder; empty: the default one.
-        confidence: Confidence of verdicts without UNCERTAIN. Of right answers about the share 1 - confidence is called
-            wrong without the warning, and of wrong ones called right, on rows like those of the fit
-            (docs/research/correctness.md has what was measured). Allowed: 0.5 to below 1. Default: 0.9.
-        features_only: Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. The encoder must have a fit. Allowed: a built encoder; empty: the default one.
+        confidence: Confidence of verdicts without UNCERTAIN. On rows like those of the fit, about the share 1 -
+            confidence of right answers is called wrong without the warning; the same holds for wrong answers
+            (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1. Default: 0.9.
+        features_only: Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and
             there is no verdict. Default: false.
-        fit: Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-            Allowed: 8 hex digits or more; empty: the one that the model has.
-        grader: A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like
-            those that it learnt from, and slower. The encoder needs a fit that was made with this grader. Allowed: a
-            built grader, NAME or NAME@DIGEST; empty: none.
+        fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
+            Allowed: 8 or more hex digits; empty: the model's fit.
+        grader: Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on answers
+            like its training data, but slower. The encoder needs a fit made with this grader. Allowed: a built grader,
+            NAME or NAME@DIGEST; empty: none.
     """
 
     name: ClassVar[Literal["correctness"]] = "correctness"
@@ -358,13 +353,14 @@ class Correctness(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader(Metric):
-    """Probability that the answer is right, by a model that reads question, reference and answer together.
+    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best
+    reference.
 
-    The best reference counts. Range: 0 to 1.
+    Range: 0 to 1.
 
     Attributes:
-        model: Grader: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights.
-            Allowed: a built grader; empty: the default one.
+        model: Grader: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights. Allowed:
+            a built grader; empty: the default one.
     """
 
     name: ClassVar[Literal["grader"]] = "grader"
@@ -374,39 +370,39 @@ class Grader(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lave(Metric):
-    """LAVE: a language model rates the prediction 1 to 3 in the light of question and references.
+    """LAVE: a language model rates the prediction 1 to 3, given question and references.
 
     Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most
+        model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
             256 bytes. Allowed: a judge of this server; empty: the default one.
-        mode: rating: at once, from the probabilities of the labels; rationale: after a reason that is written first, as
-            in the paper, many times slower. Allowed: rating, rationale. Default: rating.
-        value: most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted
-            with their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of
-            the references, and the judge where an answer is not yes or no and nothing else. Allowed: judge, rule.
+        mode: rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper,
+            many times slower. Allowed: rating, rationale. Default: rating.
+        value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
+            their probabilities. Allowed: most_probable, expected. Default: expected.
+        binary: Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most
+            of the references, and ask the judge only if the answer is more than yes or no. Allowed: judge, rule.
             Default: rule.
-        demonstrations: Solved items before the item: for binary, visual (short) or text questions (long); auto: by the
-            kind of question. Allowed: auto, binary, short, long. Default: auto.
+        demonstrations: Solved examples before the item, for binary, visual (short) or text questions (long); auto: by
+            the kind of question. Allowed: auto, binary, short, long. Default: auto.
         caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        reference_filter: Leave out references that fewer than this share of the most frequent one's annotators gave.
+        reference_filter: Leave out references that fewer annotators gave than this share of the most frequent one's.
             Allowed: 0 to 1. Default: 0.25.
-        prompt: Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the
+        prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
             whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
             NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        references: Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the
-            closest where it has a word in common with the answer, else all. Annotators' votes are always all shown.
-            Allowed: closest, all, auto. Default: auto.
-        shots: How many of the prompt's demonstrations the judge is shown. Allowed: 0 to as many as the prompt has of
+        references: Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it
+            shares a word with the answer, else all. Annotators' votes are always all shown. Allowed: closest, all,
+            auto. Default: auto.
+        shots: Number of the prompt's demonstrations to show the judge. Allowed: 0 to the number that the prompt has of
             each kind; empty: all.
-        preset: v1: a rating at once; paper: as LAVE's paper has it (a reason first, the most probable rating, all
-            references, a prompt of its own, and the judge for binary questions too). Parameters beside it go before the
-            preset's. Allowed: v1, paper. Default: v1.
-        guard: What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does
-            not have half of the words of a reference, the judge must not believe it against another question's key,
-            too, as it does where an answer talks to it. Allowed: none, other_key. Default: none.
+        preset: v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
+            references, its own prompt, and the judge for binary questions too). Parameters that you set override the
+            preset. Allowed: v1, paper. Default: v1.
+        guard: Test that an answer must pass after the judge called it right. none: no test; other_key: unless the
+            answer has half of the words of a reference, the judge must call it wrong against another question's key,
+            which catches answers that talk to the judge. Allowed: none, other_key. Default: none.
     """
 
     name: ClassVar[Literal["lave"]] = "lave"
@@ -428,30 +424,20 @@ class Lave(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeGrade(Metric):
-    """A judge's verdict yes or no and its grade from 0 to 5; the score is grade / 5.
+    """A judge's verdict (yes or no) and grade from 0 to 5.
 
-    Range: 0 to 1.
+    The score is grade / 5. Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most
-            256 bytes. Allowed: a judge of this server; empty: the default one.
-        style: match: grade and verdict at once; extract: the key facts of both answers are written first. Allowed:
+        model: As in `Lave`.
+        style: match: grade and verdict at once; extract: after writing out the key facts of both answers. Allowed:
             match, extract. Default: match.
-        value: most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted
-            with their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of
-            the references, and the judge where an answer is not yes or no and nothing else. Allowed: judge, rule.
-            Default: rule.
-        prompt: Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the
-            closest where it has a word in common with the answer, else all. Annotators' votes are always all shown.
-            Allowed: closest, all, auto. Default: auto.
-        guard: What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does
-            not have half of the words of a reference, the judge must not believe it against another question's key,
-            too, as it does where an answer talks to it. Allowed: none, other_key. Default: none.
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_grade"]] = "judge_grade"
@@ -469,25 +455,17 @@ class JudgeGrade(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSimilarity(Metric):
-    """Likeness of prediction and references in a judge's eyes.
+    """Similarity of prediction and references, rated by a judge.
 
     Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most
-            256 bytes. Allowed: a judge of this server; empty: the default one.
-        value: most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted
-            with their probabilities. Allowed: most_probable, expected. Default: expected.
-        prompt: Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the
-            closest where it has a word in common with the answer, else all. Annotators' votes are always all shown.
-            Allowed: closest, all, auto. Default: auto.
-        guard: What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does
-            not have half of the words of a reference, the judge must not believe it against another question's key,
-            too, as it does where an answer talks to it. Allowed: none, other_key. Default: none.
+        model: As in `Lave`.
+        value: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_similarity"]] = "judge_similarity"
@@ -503,32 +481,22 @@ class JudgeSimilarity(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVerdict(Metric):
-    """A judge's verdict; the score is the probability of yes, or 1 and 0 with value=most_probable.
+    """A judge's verdict.
 
-    Range: 0 to 1.
+    The score is the probability of yes, or 1 or 0 with value=most_probable. Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most
-            256 bytes. Allowed: a judge of this server; empty: the default one.
-        style: plain: the verdict alone; step_by_step and reasons: after thoughts or reasons that are written first,
-            many times slower. Allowed: plain, step_by_step, reasons. Default: plain.
-        value: most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted
-            with their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of
-            the references, and the judge where an answer is not yes or no and nothing else. Allowed: judge, rule.
-            Default: rule.
-        prompt: Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the
-            closest where it has a word in common with the answer, else all. Annotators' votes are always all shown.
-            Allowed: closest, all, auto. Default: auto.
-        image: Show the judge Item.images, of which there must be one at least. The judge must be one that sees.
-            Default: false.
-        guard: What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does
-            not have half of the words of a reference, the judge must not believe it against another question's key,
-            too, as it does where an answer talks to it. Allowed: none, other_key. Default: none.
+        model: As in `Lave`.
+        style: plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
+            Allowed: plain, step_by_step, reasons. Default: plain.
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
+        image: Show the judge Item.images. Each item must have at least one, and the judge must be able to see. Default:
+            false.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"
@@ -547,29 +515,29 @@ class JudgeVerdict(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto(Metric):
-    """exact_match and correctness decide where they are sure, a judge where they are not.
+    """exact_match and correctness decide if they are sure, else a judge does.
 
-    How sure they have to be was fitted on labelled answers for one encoder, one judge and one judge metric
+    The level at which they are sure was fitted on labelled answers for one encoder, one judge and one judge metric
     (docs/reference/auto.md). Range: 0 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
-            most 256 bytes. Encoder of correctness. Allowed: a built encoder; empty: the default one.
-        judge: Judge metric to ask, with its default parameters. Allowed: lave, judge_verdict, judge_grade,
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. Encoder of correctness. Allowed: a built encoder; empty: the default one.
+        judge: Judge metric to use, with its default parameters. Allowed: lave, judge_verdict, judge_grade,
             judge_similarity. Default: lave.
-        judge_model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At
+        judge_model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at
             most 256 bytes. Allowed: a judge of this server; empty: the default one.
-        risk: Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those
-            marked UNCERTAIN); the fit says with what confidence. Leave it out beside judge_budget. Allowed: above 0 and
-            below 1; none beside judge_budget. Default: 0.05.
-        judge_budget: In place of risk: the largest share of answers that the judge is asked about, on answers like
-            those of the fit. Allowed: 0 to 1; empty: risk says when the judge is asked.
-        sample: Share of all answers, drawn by a hash of their content, that the judge is asked about even where another
-            step decides, so that means can be estimated without bias. Allowed: 0 to 1. Default: 0.
-        sample_seed: Another number draws another sample. Allowed: a whole number, 0 or more. Default: 0.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        fit: Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-            Allowed: 8 hex digits or more; empty: the one that the model has.
+        risk: Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit
+            gives the confidence. Cannot be combined with judge_budget. Allowed: above 0 and below 1; unset with
+            judge_budget. Default: 0.05.
+        judge_budget: Instead of risk: the largest share of answers to send to the judge, for answers like those of the
+            fit. Allowed: 0 to 1; empty: risk decides.
+        sample: Share of all answers, drawn by a hash of their content, that also go to the judge if another step
+            decides. It allows unbiased estimates of means. Allowed: 0 to 1. Default: 0.
+        sample_seed: Seed of the sample. Allowed: a whole number, 0 or more. Default: 0.
+        caption: As in `Lave`.
+        fit: Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
+            Allowed: 8 or more hex digits; empty: the model's fit.
     """
 
     name: ClassVar[Literal["auto"]] = "auto"
@@ -588,23 +556,20 @@ class Auto(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare(Metric):
-    """A judge's preference between two answers to a question, asked with either answer first (Judging.Compare).
+    """A judge's preference between two answers to a question, asked in both orders (Judging.Compare).
 
-    Range: 1 where the first answer wins, 0 where the second does, 0.5 for a tie.
+    Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
 
     Attributes:
-        model: Judge: a name of the model list; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most
-            256 bytes. Allowed: a judge of this server; empty: the default one.
-        mode: verdict: at once, from the probabilities of the labels; reason: after a reason that is written first, many
-            times slower. Allowed: verdict, reason. Default: verdict.
-        decision: both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.
-            Allowed: both, majority. Default: both.
+        model: As in `Lave`.
+        mode: verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
+            Allowed: verdict, reason. Default: verdict.
+        decision: both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a
+            win. Allowed: both, majority. Default: both.
         references: Show the judge Pair.references. Default: false.
         caption: Show the judge Pair.captions. Default: false.
-        image: Show the judge Pair.images. The judge must be one that sees. Default: false.
-        prompt: Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
+        image: Show the judge Pair.images. The judge must be able to see. Default: false.
+        prompt: As in `Lave`.
     """
 
     name: ClassVar[Literal["compare"]] = "compare"

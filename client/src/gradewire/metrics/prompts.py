@@ -1,4 +1,4 @@
-"""Prompt files of judges as clients read them, and their names in metric lines."""
+"""Read the prompt files of judges, and name them in metric identifiers."""
 
 import hashlib
 import tomllib
@@ -12,7 +12,7 @@ from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """A prompt file of a metric: its NAME/VERSION, its SHA-256 as 64 hex digits, and its whole text."""
+    """A prompt file: its metric, NAME/VERSION, SHA-256 (64 hex digits) and whole text."""
 
     metric: str
     name: str
@@ -21,23 +21,23 @@ class PromptText:
 
     @property
     def pinned(self) -> str:
-        """NAME/VERSION@DIGEST as metric lines have it."""
+        """NAME/VERSION@DIGEST, for metric identifiers."""
         return with_digest(self.name, self.digest)
 
     def is_named_by(self, prompt: str) -> bool:
-        """Return True if NAME/VERSION or NAME/VERSION@DIGEST means this file."""
+        """Return True if NAME/VERSION or NAME/VERSION@DIGEST names this file."""
         name, _, digest = prompt.partition("@")
         return name == self.name and self.digest.startswith(digest.lower())
 
 
 def read_prompt_text(data: bytes, path: str) -> PromptText:
-    """Read what a client needs of a prompt file; whether it is a good one is for the server to say.
+    """Read the header of a prompt file; the server checks the rest.
 
     Raises:
-        InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
+        InvalidRequest: It is too long, not UTF-8, not TOML, or lacks its name, version or metric.
     """
     if len(data) > MAX_PROMPT_BYTES:
-        raise InvalidRequest(f"{path} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
+        raise InvalidRequest(f"{path} has {len(data)} bytes: shorten it to at most {MAX_PROMPT_BYTES}")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -51,7 +51,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
 
 @lru_cache(maxsize=64)
 def short_prompt(prompt: str) -> str:
-    """Return what stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
+    """Return a prompt's form in a label: a name unchanged, for a whole text NAME/VERSION@DIGEST."""
     if "\n" not in prompt:
         return prompt
     head = _head(prompt)
@@ -61,7 +61,7 @@ def short_prompt(prompt: str) -> str:
 
 
 def _head(text: str) -> tuple[str, str] | str:
-    """Metric and NAME/VERSION, or what is wrong."""
+    """Return metric and NAME/VERSION, or the problem."""
     if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
         return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
     try:
@@ -71,5 +71,5 @@ def _head(text: str) -> tuple[str, str] | str:
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
             line = f"{field} = {example}"
-            return f"does not say its {field}: write a line {line} at its top (docs/reference/prompt-files.md)"
+            return f"lacks its {field}: write a line {line} at the top (docs/reference/prompt-files.md)"
     return fields["metric"], f"{fields['name']}/{fields['version']}"

@@ -1,4 +1,4 @@
-"""The final answer of a completion: behind the thinking, in the last box, tag or phrase; found in linear time."""
+"""Find the final answer of a completion, after its thinking, in the last box, tag or phrase, in linear time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,13 +7,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
 
-# The opening of a box, an escaped character (so `\{` is no brace), or a brace.
+# The start of a box, an escaped character (so `\{` is not a brace), or a brace.
 _TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL)
 
 _SPEAKERS = ("assistant", "model", "ai", "gpt")
-_ASKERS = ("user", "human")  # no set: what stands in a post's role may have no hash
+_ASKERS = ("user", "human")  # not a set, because a posted role may be unhashable
 
-# Blanks are single when it is searched, so no two repeats of it can share characters.
+# The searched text has single blanks, so no two repeats can share characters.
 _PHRASE = re.compile(
     r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
     re.IGNORECASE | re.MULTILINE,
@@ -27,24 +27,24 @@ _TURNS = (
 )
 _TURN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>", "<|eom_id|>"),
-    *("</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<pad>"),  # noqa: RUF001 - as above
+    *("</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<pad>"),  # noqa: RUF001 - DeepSeek's full-width bars
 )
-# Read from the end: a search from the beginning would try every blank as the first one of the end.
+# Match from the end: a search from the beginning would try every blank as the start of the end.
 _TURN_END_REVERSED = re.compile(rf"(?:{'|'.join(re.escape(mark[::-1]) for mark in _TURN_ENDS)}|\s)+")
 
 _LONGEST_TURN_END = 4096
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
-# As models of today write it: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
+# Marks of current models: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
 _THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
 _START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
-# gpt-oss: channels, of which the last "final" one is spoken.
+# gpt-oss has channels; the last "final" one is spoken.
 _CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
 _AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
-# "U.S." ends with a full stop of its own.
+# The full stop of "U.S." is part of it.
 _ABBREVIATED = re.compile(r"[^\W\d]\.[^\W\d]\.$")
 _MOST_LAYERS = 4
 
@@ -54,25 +54,25 @@ Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
 """The output of a model: a text, or the messages of a chat."""
 
 Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
-"""The place where an answer is looked for; "whole" is all that stands behind the thinking."""
+"""The place to look for an answer; "whole" is everything after the thinking."""
 
 AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
-"""The place where an answer was found."""
+"""The place of an answer."""
 
 _EXTRACTIONS = get_args(Extraction)
-# Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
+# Answers stand at the end. The limit makes a hostile completion cost only milliseconds.
 MAX_READ_CHARACTERS = 200_000
 
 Extractor: TypeAlias = Callable[[str], str]
-"""From what stands behind the thinking to the answer; empty where there is none."""
+"""A function from the text after the thinking to the answer; "" without one."""
 
 
 def last_box(text: str) -> str | None:
-    r"""Return what stands in the complete box that was opened last; None where there is none.
+    r"""Return the content of the last complete box; None without one.
 
-    `\fbox{…}` and `\boxed 5` count too. A box that is never closed does not.
+    `\fbox{…}` and `\boxed 5` count too, unclosed boxes do not.
     """
-    opened: list[int] = []  # for each open brace where its box begins, -1 for a brace that opens none
+    opened: list[int] = []  # for each open brace the start of its box, -1 without a box
     best: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
         start = token.start()
@@ -88,22 +88,22 @@ def last_box(text: str) -> str | None:
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the last message of the assistant; empty where it wrote none.
+    """Return the text of the assistant's last message; "" without one.
 
-    Messages without a role count as the assistant's. A message's content is a text, nothing (a call of a tool), or
-    parts, of which those with a text are read.
+    Messages without a role count as the assistant's. The content of a message is a text, nothing (a tool call), or
+    parts; parts without text are ignored.
     """
     spoken = (message_text(each) for each in reversed(messages) if each.get("role", "assistant") in _SPEAKERS)
     return next(spoken, "")
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the last message of the user; empty where there is none."""
+    """Return the text of the user's last message; "" without one."""
     return next((message_text(each) for each in reversed(messages) if each.get("role") in _ASKERS), "")
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, its parts joined."""
+    """Return the text of a message, with its parts joined."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -114,10 +114,10 @@ def message_text(message: Mapping[str, Any]) -> str:
 
 
 def last_phrase(text: str) -> str | None:
-    """Return what follows the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
+    """Return the text after the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
 
-    Where the line ends with the phrase, the next line that is not blank is taken. None: there is no such phrase, or
-    nothing follows it.
+    If the line ends with the phrase, the next nonblank line counts. Returns None without a phrase, or if nothing
+    follows.
     """
     plain = _BLANKS.sub(" ", text)
     end = max((phrase.end() for phrase in _PHRASE.finditer(plain)), default=-1)
@@ -126,15 +126,15 @@ def last_phrase(text: str) -> str | None:
     line = plain[end:].lstrip().partition("\n")[0].strip()
     if line.rstrip(".").casefold().endswith(_CLOSING_WORDS):
         line = line.rstrip(".")[: -len(_CLOSING_WORDS)].strip()
-    if line.endswith("**") and line.count("**") == 1:  # emphasis that began before the phrase
+    if line.endswith("**") and line.count("**") == 1:  # the emphasis began before the phrase
         line = line[:-2].strip()
     return line or None
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """Return what follows the prompt in a query, without a template's marks at its end; None where it cannot be told.
+    """Return the text after the prompt in a query, without end marks of a template; None if the prompt is not found.
 
-    Where decoding has changed the prompt, what follows the last opening of an assistant's turn is taken.
+    If decoding changed the prompt, the text after the last start of an assistant's turn counts.
     """
     if prompt and (found := query.find(prompt)) >= 0:
         return without_end(query[found + len(prompt) :])
@@ -146,15 +146,15 @@ def completion_in(query: str, prompt: str) -> str | None:
 
 
 def without_end(completion: str) -> str:
-    """Return a completion without the marks by which a model ends its turn."""
+    """Return a completion without the marks at the end of a turn."""
     found = _TURN_END_REVERSED.match(completion[-_LONGEST_TURN_END:][::-1])
     return completion[: len(completion) - found.end()] if found else completion
 
 
 def after_thinking(text: str) -> str | None:
-    """Return what a model says when it has thought; None where it still thinks when the text ends.
+    """Return the text after a model's thinking; None if the text ends during the thinking.
 
-    A text without marks is all spoken. An end without a start is taken for one: chat templates write the start into the
+    A text without marks has no thinking. An end without a start counts, because chat templates put the start into the
     prompt.
     """
     if (channels := list(_CHANNEL.finditer(text))) != []:
@@ -164,7 +164,7 @@ def after_thinking(text: str) -> str | None:
     if (start := _START.search(spoken)) is None:
         return spoken
     before = spoken[: start.start()]
-    # It began to think (again) and did not end: what it had said before is no final answer unless thinking came last.
+    # Thinking began (again) and did not end. Earlier text is a final answer only if it came after thinking.
     return before if end and before.strip() else None
 
 
@@ -178,7 +178,7 @@ def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
 
 
 def tidied(answer: str) -> str:
-    r"""Return an answer without emphasis, `$…$` or `\text{…}` around all of it, and without its full stop."""
+    r"""Return an answer without emphasis, `$…$` or `\text{…}` around it, and without its full stop."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -196,7 +196,7 @@ def tidied(answer: str) -> str:
 
 
 def last_tagged(text: str) -> str | None:
-    """Return what stands in the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
+    """Return the content of the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
     start: int | None = None
     found: str | None = None
     for tag in _TAG.finditer(text):
@@ -212,9 +212,9 @@ class Answer:
     """The answer of a completion.
 
     Attributes:
-        text: The answer; empty where there is none.
-        position: Where it was found; "nothing" where there is none.
-        reason: Why there is none; else empty.
+        text: The answer; "" without one.
+        position: Place of the answer; "nothing" without one.
+        reason: Reason for a missing answer, else "".
     """
 
     text: str
@@ -223,19 +223,19 @@ class Answer:
 
 
 def extract_answer(completion: Completion, extraction: Extraction | Extractor = "auto") -> Answer:
-    r"""Find the final answer of a completion; never raises for what a model wrote, and takes linear time.
+    r"""Find the final answer of a completion, in linear time. Never raises because of a model's text.
 
-    Of a chat the last message of the assistant is read. What stands before the end of thinking (`</think>` and other
-    usual marks) is left out; thinking that never ends has no answer. Of what is left, "auto" takes in this order: the
-    last `<answer>…</answer>`, and in it or in all of it the last `\boxed{…}`, else what follows the last "the answer
-    is", "Answer:" or "####", else everything.
+    In a chat, only the assistant's last message counts. Text before the end of thinking (`</think>` and other usual
+    marks) is ignored; thinking that never ends has no answer. "auto" takes the last `<answer>…</answer>`, and in it (or
+    in everything) the last `\boxed{…}`, else the text after the last "the answer is", "Answer:" or "####", else
+    everything.
 
     Args:
         completion: A text, or messages with `role` and `content` (a text, or parts with `text`).
-        extraction: Where to look, or a function of your own (of a module, where it is to be pickled).
+        extraction: Place to look, or your own function (at module level, if it must be pickled).
 
     Raises:
-        InvalidRequest: `extraction` is none of these.
+        InvalidRequest: `extraction` is neither a place nor a function.
     """
     check_extraction(extraction)
     text = completion if isinstance(completion, str) else last_message(completion)
@@ -251,7 +251,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
 
 def check_extraction(extraction: object) -> None:
-    """Raise InvalidRequest for what names no place and cannot be called."""
+    """Raise InvalidRequest unless the argument is a place or a function."""
     if not callable(extraction) and extraction not in _EXTRACTIONS:
         raise InvalidRequest(
             f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from text to text"
@@ -284,6 +284,6 @@ def _only(spoken: str, extraction: Extraction) -> Answer:
 def _answer(found: str | None, position: AnswerPosition, missing: str = "") -> Answer:
     if found is None:
         return Answer("", "nothing", missing)
-    # A whole answer is prose, which is graded as it stands.
+    # A whole answer is prose; grade it unchanged.
     text = found.strip() if position == "whole" else tidied(found)
-    return Answer(text, position) if text else Answer("", "nothing", f"the answer that is {position} is empty")
+    return Answer(text, position) if text else Answer("", "nothing", f"the {position} answer is empty")

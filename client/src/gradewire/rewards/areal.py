@@ -1,11 +1,11 @@
 """Reward functions for AReaL (1.0).
 
-AReaL runs `reward_fn` in a pool of processes, ends its wait after 15 s, tries four times, and then takes 0 for the
-reward. `use_in` puts an asynchronous one in the wrapper's place, which has neither a pool nor that 0; a sample without
-a reward raises RewardExcluded there, and AReaL rejects the trajectory.
+AReaL runs `reward_fn` in a pool of processes, waits 15 s at most, tries four times, and then uses a reward of 0.
+`use_in` replaces its wrapper by an asynchronous one without a pool and without that 0. A sample without a reward raises
+RewardExcluded, and AReaL rejects the trajectory.
 
 ```python
-workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # the function: what is given by name AReaL wraps at each episode
+workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # pass the function: AReaL wraps a name again at each episode
 use_in(workflow, metric="smile")
 ```
 """
@@ -15,21 +15,20 @@ from typing import Any, Protocol
 from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
 
-# Below AReaL's 15 s, with time to spare for its pool.
+# Below AReaL's 15 s, with some time for its pool.
 DEADLINE_S = 10.0
 
 
 class Workflow(Protocol):
-    """The part of AReaL's workflows that is written to."""
+    """The part of AReaL's workflows that this module sets."""
 
     async_reward_fn: Any
 
 
 def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any) -> float:
-    """For `reward_fn=`, in AReaL's pool: the reward of one completion.
+    """Return the reward of one completion, for `reward_fn=` in AReaL's pool.
 
-    Settings are those of the environment (`shared_scorer`). AReaL tries a raised error three times more, and then
-    rejects the trajectory.
+    The environment has the settings (`shared_scorer`). AReaL retries an error three times, then rejects the trajectory.
 
     Raises:
         RewardExcluded: There is no reward, and the policy is to leave the sample out.
@@ -40,30 +39,30 @@ def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_i
 
 
 class AsyncRewardFn:
-    """In the place of AReaL's wrapper of a reward function; rewards of trajectories under way are gathered.
+    """A replacement for AReaL's wrapper of a reward function; it gathers rewards of running trajectories.
 
     Args:
-        **settings: As `shared_scorer`.
+        **settings: Settings of `shared_scorer`.
     """
 
     def __init__(self, **settings: Any) -> None:
         self._settings = settings
-        shared_scorer(settings)  # what is wrong with them is said here
+        shared_scorer(settings)  # report wrong settings now
 
     async def __call__(
         self, prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any
     ) -> float:
-        """As `reward_fn`."""
+        """Return the reward of one completion, as `reward_fn`."""
         del prompt_ids, completion_ids
         return _value(await shared_scorer(self._settings).ascore_one(_sample(prompt, completions, data)))
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Have a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) ask for rewards on its own event loop.
+    """Let a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on its own event loop.
 
     Args:
-        workflow: Made with any `reward_fn` that is a function.
-        **settings: As `shared_scorer`.
+        workflow: A workflow whose `reward_fn` is a function.
+        **settings: Settings of `shared_scorer`.
 
     Raises:
         InvalidRequest: A setting is wrong.

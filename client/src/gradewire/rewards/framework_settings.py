@@ -1,4 +1,4 @@
-"""Settings of adapters of frameworks: columns of their data, and one scorer for each set of settings in a process."""
+"""Settings of framework adapters: columns of their data, and a shared scorer for each set of settings."""
 
 import json
 import os
@@ -12,28 +12,28 @@ from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# In this order; names that data sets for reinforcement learning use.
+# Usual names in data sets for reinforcement learning, in this order.
 REFERENCE_NAMES = (
     *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
 )
 
 
 def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
-    """Return the name under which right answers stand.
+    """Return the name of the column with right answers.
 
     Raises:
-        InvalidRequest: There is none of the usual names, or not the chosen one.
+        InvalidRequest: None of the usual names, or not the chosen one, is a column.
     """
     names = REFERENCE_NAMES if chosen is None else (chosen,)
     found = next((name for name in names if name in columns), None)
     if found is None:
         there = ", ".join(sorted(map(str, columns))) or "none"
-        raise InvalidRequest(f"references: no column is called {' or '.join(names)}; there are: {there}")
+        raise InvalidRequest(f"references: no column {' or '.join(names)}; the columns are: {there}")
     return found
 
 
 def question_in(prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return the question that a prompt asks: of a chat the user's last message, of a text all of it."""
+    """Return the question in a prompt: the user's last message of a chat, or the whole text."""
     return prompt if isinstance(prompt, str) else last_question(prompt)
 
 
@@ -45,17 +45,17 @@ _ADDRESS = "127.0.0.1:50051"
 
 
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
-    """Return the scorer of this process for these settings, made at the first call.
+    """Return this process's scorer for these settings, made at the first call.
 
     Args:
-        settings: Arguments of `RewardScorer`, with `address` and `token` in the place of `server`, and those of
-            `FailureHandling` beside them (`policy`, `value`, …): what a framework's configuration file holds. Where one
-            is missing, the environment is read: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
-            GRADEWIRE_REWARD_SETTINGS, a JSON object with any of them.
-        **defaults: Of the adapter; settings go before them, and variables too.
+        settings: Arguments of `RewardScorer`, with `address` and `token` instead of `server`, and those of
+            `FailureHandling` (`policy`, `value`, …), as in a framework's configuration file. For missing ones, the
+            environment counts: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and GRADEWIRE_REWARD_SETTINGS, a JSON
+            object with any of them.
+        **defaults: Defaults of the adapter; settings and environment override them.
 
     Raises:
-        InvalidRequest: A setting is wrong, or there is none of its name; the message names it.
+        InvalidRequest: A setting is wrong or unknown; the message names it.
     """
     from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
     chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
@@ -70,7 +70,7 @@ def _settings_of_environment() -> dict[str, Any]:
     try:
         settings = json.loads(written)
     except ValueError as error:
-        raise InvalidRequest(f"{_SETTINGS} is no JSON ({error}): {written[:80]!r}") from None
+        raise InvalidRequest(f"{_SETTINGS} is not JSON ({error}): {written[:80]!r}") from None
     if not isinstance(settings, dict):
         raise InvalidRequest(f'{_SETTINGS} is a {type(settings).__name__}: give an object, {{"metric": "smile"}}')
     return settings
@@ -85,12 +85,12 @@ def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -
     """Return a scorer with flat settings.
 
     Args:
-        settings: As `shared_scorer`.
-        transport: Carries its calls; None: a connection to the address.
+        settings: Settings of `shared_scorer`.
+        transport: Carrier of its calls; None: a connection to the address.
 
     Raises:
         InvalidRequest: A setting is wrong; the message names it.
-        TypeError: There is none of its name.
+        TypeError: A setting is unknown.
     """
     rest = dict(settings)
     transport = rest.pop("transport", transport)

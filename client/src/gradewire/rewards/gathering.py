@@ -1,4 +1,4 @@
-"""Calls of a few samples each, gathered into batches of many, which travel on streams of one event loop."""
+"""Gather calls with few samples into large batches, sent over streams of one event loop."""
 
 import asyncio
 import contextlib
@@ -23,29 +23,29 @@ from gradewire_proto.tracing.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _ENCODED_PER_TURN: Final = 64
-"""Items that are encoded between two turns of the event loop."""
+"""Items to encode between two turns of the event loop."""
 _OPEN_S: Final = 1.0
-"""Seconds for which a stream takes batches. Opening one costs as much as scoring some dozen samples; one that stayed
-open would hold up a server that wants to stop, and would not find a server that was added."""
+"""Seconds for which a stream takes batches. Opening one costs as much as scoring some dozen samples, but an open stream
+keeps a server from stopping, and would never find a new server."""
 _SHARE_OF_DEADLINE: Final = 0.95
 _LEAST_DEADLINE_S: Final = 0.01
 
 ScoredItem: TypeAlias = tuple[int, MetricScore]
-"""The running number of an item, and its score without diagnostics."""
+"""The number of an item, and its score without diagnostics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:
-    """The bounds by which single calls become batches.
+    """Limits for gathering single calls into batches.
 
-    A server that has nothing to do is sent what there is; while it is at work, calls are gathered.
+    An idle server gets all waiting calls at once; while it is busy, calls are gathered.
 
     Attributes:
-        window_s: How long calls are gathered while the server is at work, seconds.
-        max_batch: Most samples of one batch; a full batch leaves at once, and a larger group is cut.
-        max_streams: Most batches under way at a time, each on a stream of its own. A sample that the server does not
-            answer holds its stream until its deadline, so the bound is above what the server needs to be busy.
-        max_waiting: Samples that wait to be sent; above it calls wait until there is room.
+        window_s: Seconds to gather calls while the server is busy.
+        max_batch: Maximum number of samples in a batch. A full batch is sent at once, and a larger group is cut.
+        max_streams: Maximum number of batches in flight, each on its own stream. An unanswered sample holds its stream
+            until its deadline, so the limit is higher than a busy server needs.
+        max_waiting: Maximum number of waiting samples; above it, calls wait for room.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -65,12 +65,12 @@ class Gathering:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The items of one call, with their scores, of which `left` have not come.
+    """The items of one call and their scores; `left` counts the missing ones.
 
     Attributes:
-        until: Time of the event loop at which the caller goes on, whatever is there.
+        until: Time of the event loop at which the caller stops waiting.
         done: Set when the caller may go on.
-        context: The caller's variables, its span among them.
+        context: The caller's context variables, including its span.
     """
 
     items: Sequence[Item]
@@ -81,49 +81,49 @@ class Group:
     context: Context = field(default_factory=copy_context)
 
     def set(self, position: int, score: MetricScore) -> None:
-        """Set the score of an item; the last one ends the wait of the caller."""
+        """Set the score of an item; the last one ends the caller's wait."""
         self.scores[position] = score
         self.left -= 1
         if self.left == 0:
             self.end()
 
     def end(self) -> None:
-        """End the wait of the caller: all is there, or its deadline has come."""
+        """End the caller's wait: all scores are there, or the deadline has passed."""
         if not self.done.done():
             self.done.set_result(None)
 
     def fail(self, error: GradewireError) -> None:
-        """Fail the call, which itself is wrong."""
+        """Fail the whole call."""
         if not self.done.done():
             self.done.set_exception(error)
 
 
 Piece: TypeAlias = tuple[Group, range]
-"""Some of the items of a group, by their positions."""
+"""Some items of a group, by position."""
 
 
 class SampleRows(ItemMessages[ScoredItem]):
-    """Items of one metric, without what several metrics and diagnostics cost for each."""
+    """Items of one metric, without the cost of several metrics and diagnostics."""
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
-    emits_events = False  # items of many callers: each emits its own, and those of items that were late or never sent
+    emits_events = False  # each of the many callers emits its own, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return the message of an item, or why there is none; of texts alone at once."""
+        """Return the message of an item, or its problem, with a fast path for plain texts."""
         if _are_texts(row):
             try:
                 message = types_pb2.Item(
                     id=row.id, question=row.question, references=row.references, prediction=row.prediction
                 )
             except ValueError:
-                message = None  # half of a pair, which the other way names
+                message = None  # a lone surrogate, which `encode_item` reports
             if message is not None and message.ByteSize() <= max_bytes:
                 return message
         return encode_item(index, row, max_bytes=max_bytes)
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ScoredItem:
-        """Return the score of an item that has none."""
+        """Return the score of a failed item."""
         del identifier
         return index, MetricScore(None, *failure)
 
@@ -131,15 +131,15 @@ class SampleRows(ItemMessages[ScoredItem]):
         """Return the score of an item."""
         del row
         if len(result.results) != 1 or result.results[0].metric_index:
-            raise ServerFault(f"the server answered items[{index}] for metrics that were not asked for: report it")
+            raise ServerFault(f"the server answered items[{index}] for metrics that were not requested: report it")
         (label,) = self.choice.labels
         return index, decode_score(index, result.results[0], self.provenance.get(label))
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream of one metric that takes one batch after the other, for about a second.
+    """A stream of one metric that takes batch after batch, for about a second.
 
-    `changed` is called when the stream is free for the next batch, and when it has ended.
+    The stream calls `changed` when it is free for the next batch, and when it has ended.
     """
 
     def __init__(
@@ -161,41 +161,41 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
 
     @property
     def is_free(self) -> bool:
-        """True if it takes a batch now."""
+        """True if the stream can take a batch now."""
         return not (self._positions or self._no_more or self._finished or self._error)
 
     @property
     def is_busy(self) -> bool:
-        """True if items of its batch are in work."""
+        """True if items of the batch are in progress."""
         return bool(self._positions)
 
     @property
     def is_finished(self) -> bool:
-        """True if it takes no more, and all is answered."""
+        """True if the stream has ended, with everything answered."""
         return self._task is not None and self._task.done()
 
     def start(self, results: AsyncGenerator[list[ScoredItem]]) -> None:
-        """Pass the results of the running stream to their groups, on a task of its own."""
+        """Pass the results of the running stream to their groups, in a new task."""
         self._task = asyncio.create_task(self._deliver(results))
         asyncio.get_running_loop().call_later(_OPEN_S, self._end)
 
     def take(self, batch: Sequence[Piece]) -> None:
-        """Send a batch and pass each score to its group; call it only while the stream is free."""
+        """Send a batch and pass each score to its group. Call it only while the stream is free."""
         first = self._first = self._count
         waiting = len(batch)
 
-        def one_less(_done: "asyncio.Future[None]") -> None:
+        def on_done(_done: "asyncio.Future[None]") -> None:
             nonlocal waiting
             waiting -= 1
-            # Nobody waits any more: the server need not go on. The next batch may be under way when this is called.
+            # Nobody waits any more, so stop the server's work, unless the next batch is already in progress.
             if waiting == 0 and self._positions and self._first == first:
                 self.cancel()
 
         for group, _ in batch:
-            group.done.add_done_callback(one_less)
+            group.done.add_done_callback(on_done)
         positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
-        # Shorter than its callers wait, so that they get the reason: no server, or no time.
+        # End before the callers do, so that they get the reason: no server, or no time.
         self._stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
         self._positions = dict(enumerate(positions, first))
         self._handed.extend((index, group.items[position]) for index, (group, position) in self._positions.items())
@@ -203,12 +203,12 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
         self._has_more.set()
 
     def cancel(self) -> None:
-        """End it at once."""
+        """End the stream at once."""
         if self._task is not None:
             self._task.cancel()
 
     def _end(self) -> None:
-        """Take no more; the stream ends when all is answered."""
+        """Take no more batches; the stream ends when everything is answered."""
         self._no_more = True
         self._has_more.set()
 
@@ -244,12 +244,12 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             await self._has_more.wait()
 
     def _is_answered(self) -> bool:
-        # Where a stream breaks between two batches, another one is begun with the next.
+        # After a break between two batches, the next batch opens another stream.
         return not self._open and not self._handed and bool(self._rows.provenance)
 
 
 class _NoSource:
-    """Items are handed over, and never asked for."""
+    """An empty source, because items are handed over."""
 
     def __aiter__(self) -> Self:
         return self
@@ -266,7 +266,7 @@ def _are_texts(item: Item) -> bool:
 def _fail(positions: Iterable[tuple[Group, int]], error: TransportError) -> None:
     for group, position in positions:
         if not error.may_pass and not isinstance(error, ServerFault):
-            group.fail(error)  # the address is wrong, which no later call finds better
+            group.fail(error)  # the address is wrong, and will stay so
         else:
             group.set(position, MetricScore(None, _status_of(error), str(error)))
 
@@ -278,7 +278,7 @@ def _status_of(error: TransportError) -> Status:
 
 
 class Gatherer:
-    """A scorer of items of many callers by one metric, on the event loop that it is made on."""
+    """A scorer of items of many callers by one metric, on one event loop."""
 
     def __init__(self, calls: ClientCalls, choice: MetricChoice, how: Gathering) -> None:
         self._calls = calls
@@ -294,22 +294,22 @@ class Gatherer:
 
     @property
     def label(self) -> str:
-        """The label of the metric."""
+        """Label of the metric."""
         (label,) = self._choice.labels
         return label
 
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
-        """Return the scores of a group of items, which travel together.
+        """Return the scores of a group of items, sent together.
 
-        An item that has none when the deadline is over is TIMEOUT; one that the server could not be asked about is
-        UNAVAILABLE, or INTERNAL for a defect. Its neighbours keep their scores.
+        An item without a score at the deadline is TIMEOUT. One that never reached the server is UNAVAILABLE, or
+        INTERNAL for a defect. The other items keep their scores.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.
         """
         loop = asyncio.get_running_loop()
         group = Group(items, loop.time() + deadline_s, loop.create_future(), [None] * len(items), len(items))
-        # Lighter than asyncio.timeout, and every single sample needs one.
+        # Cheaper than asyncio.timeout, and every single sample needs one.
         timer = loop.call_at(group.until, group.end)
         try:
             await self._enqueue(group)
@@ -320,7 +320,7 @@ class Gatherer:
         return [_late(deadline_s) if score is None else score for score in group.scores]
 
     async def close(self) -> None:
-        """End what is under way and close the connection."""
+        """Cancel running work and close the connection."""
         for stream in self._streams:
             stream.cancel()
         if self._dispatcher is not None:
@@ -352,7 +352,7 @@ class Gatherer:
 
     async def _dispatch(self) -> None:
         try:
-            # Calls of the same turn of the loop come together even where nothing is at work.
+            # Gather calls of the same loop turn even if the server is idle.
             await asyncio.sleep(0)
             if any(stream.is_busy for stream in self._streams):
                 with contextlib.suppress(TimeoutError):
@@ -368,10 +368,10 @@ class Gatherer:
         return sum(stream.is_busy for stream in self._streams) < self._how.max_streams
 
     def _free_stream(self, batch: Sequence[Piece]) -> BatchStream:
-        """One that is open and has nothing to do, or another one."""
+        """Return an open, idle stream, or a new one."""
         free = next((stream for stream in self._streams if stream.is_free), None)
         if free is None:
-            # Its trace is a part of the first caller's. By itself it would be that of whichever stream ended before.
+            # Trace it within the first caller's span; by default it would be within that of the stream that ended last.
             group, _ = batch[0]
             free = group.context.run(self._open_stream)
             self._streams.add(free)
@@ -390,7 +390,7 @@ class Gatherer:
         self._wake()
 
     def _take(self) -> list[Piece]:
-        """Return the next pieces that fit into one batch, without those whose callers have gone."""
+        """Return the next pieces that fit into one batch, without those of callers that stopped waiting."""
         batch: list[Piece] = []
         size = 0
         while self._queue and (not batch or size + len(self._queue[0][1]) <= self._how.max_batch):
@@ -411,5 +411,5 @@ def _set(event: asyncio.Event, wanted: object) -> None:
 
 def _late(deadline_s: float) -> MetricScore:
     return MetricScore(
-        None, Status.TIMEOUT, f"not scored within deadline_s={deadline_s:g}: look at the server, or give it more time"
+        None, Status.TIMEOUT, f"not scored within deadline_s={deadline_s:g}: check the server, or use a larger deadline"
     )

@@ -1,6 +1,6 @@
-"""Posts of RL frameworks to a reward server (OpenRLHF, slime, NeMo Gym): from a request's JSON to a reply.
+"""Answer posts of RL frameworks to a reward server (OpenRLHF, slime, NeMo Gym): from a request's JSON to a reply.
 
-No web framework is needed:
+You need no web framework:
 
 ```python
 reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, reply.body
@@ -21,18 +21,18 @@ from gradewire.rewards.scorer import RewardScorer
 
 T = TypeVar("T")
 
-# Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
+# Frameworks retry after a status of 500 or more, slime after any except 200.
 _UNAVAILABLE = 503
 _UNPROCESSABLE = 422
 _BAD_REQUEST = 400
 _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
-_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
-# What an error lists of a body.
+_MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
+# Limits for the names of a body in an error.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80
-# Gym's words for kinds of failures.
+# Gym's names for kinds of failures.
 _KINDS = {
     Status.TIMEOUT: "transport_timeout",
     Status.UNAVAILABLE: "transport_unreachable",
@@ -45,9 +45,9 @@ class PostReply:
     """The reply to a post.
 
     Attributes:
-        body: To be written as JSON.
-        status: Of HTTP.
-        headers: Beside those that every reply has.
+        body: Value to write as JSON.
+        status: HTTP status.
+        headers: Headers in addition to the usual ones.
     """
 
     body: Any
@@ -56,9 +56,9 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """Return the reply where a sample has no value; None where all have one.
+    """Return the reply if a sample has no value; None if all have one.
 
-    A number would be trained on, so there is none: 503 where the same post may be answered later, else 422.
+    The framework would train on any number, so the reply has none: 503 if a retry may help, else 422.
     """
     missing = [reward for reward in rewards if reward.value is None]
     if not missing:
@@ -73,7 +73,7 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
 
 
 def _failed(error: GradewireError) -> PostReply:
-    """Return the reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    """Return the reply to a failed call: 400 if the post is wrong, 503 if a retry may help."""
     status = _BAD_GATEWAY
     if isinstance(error, InvalidRequest):
         status = _BAD_REQUEST
@@ -83,9 +83,9 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
-    """Return a posted value of a type; raise InvalidRequest, which says what is wanted, for one of another type.
+    """Return a posted value of a type, or raise InvalidRequest that says what to post.
 
-    Null or a list written as a text would be graded as an answer, and come to 0.
+    Without this check, null or a list written as text would be graded as an answer and get 0.
     """
     if not isinstance(value, kind):
         raise InvalidRequest(f"{at} is a {type(value).__name__}: post {wanted}")
@@ -93,18 +93,18 @@ def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """Return the body as a mapping that has the needed fields; raise InvalidRequest, which names what is missing."""
+    """Return the body as a mapping with the required fields; InvalidRequest names a missing one."""
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:
             names = sorted(str(name)[:_MOST_CHARACTERS] for name in fields)
             there = ", ".join(names[:_MOST_LISTED]) or "nothing"
-            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
+            raise InvalidRequest(f"{name} is missing in the body (found: {there})")
     return fields
 
 
 def _question_of(prompt: object, at: str) -> str:
-    """Return the question that a prompt asks; raise InvalidRequest for one that is neither a text nor messages."""
+    """Return the question in a prompt; raise InvalidRequest unless it is a text or messages."""
     if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
         return last_question(prompt)
     return _typed(prompt, str, at, "a text, or a list of messages")
@@ -116,10 +116,10 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
 
 
 def openrlhf_samples(body: Any) -> list[RewardSample]:
-    """Return the samples of a post: each query holds the prompt and what the model answered.
+    """Return the samples of a post. Each query contains the prompt and the model's answer.
 
     Raises:
-        InvalidRequest: A field is missing or of another length, or a query does not hold its prompt.
+        InvalidRequest: A field is missing or has another length, or a query does not contain its prompt.
     """
     fields = _fields_of(body, "query", "prompts", "labels")
     queries, prompts, labels = (_typed(fields[name], list, name, "a list") for name in ("query", "prompts", "labels"))
@@ -132,13 +132,13 @@ def openrlhf_samples(body: Any) -> list[RewardSample]:
         )
         completion = completion_in(query, prompt)
         if completion is None:
-            raise InvalidRequest(f"query[{index}] does not hold prompts[{index}], so its completion cannot be told")
+            raise InvalidRequest(f"query[{index}] does not contain prompts[{index}], so its completion is unknown")
         samples.append(RewardSample(completion, as_references(label), prompt))
     return samples
 
 
 def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """OpenRLHF's reply: numbers alone reach its logs, all else is beside them."""
+    """Return OpenRLHF's reply. Only numbers reach its logs; other fields are additional."""
     values = [reward.value for reward in rewards]
     return {
         "rewards": values,
@@ -152,7 +152,7 @@ def slime_sample(body: Any) -> RewardSample:
     """Return the sample of a post.
 
     Raises:
-        InvalidRequest: A field is missing, or the response is no text.
+        InvalidRequest: A field is missing, or the response is not a text.
     """
     fields = _fields_of(body, "prompt", "response", "label")
     return RewardSample(
@@ -163,12 +163,12 @@ def slime_sample(body: Any) -> RewardSample:
 
 
 def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
-    """Return the reply that slime reads: the number, or a mapping that has it under the key."""
+    """Return slime's reply: the number, or a mapping with the number under the key."""
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
 
 
 def nemo_gym_sample(body: Any) -> RewardSample:
-    """Return the sample of a `/verify`: the last message of the response, and the right answers beside it.
+    """Return the sample of a `/verify`: the response's last message, and the right answers from the other fields.
 
     Raises:
         InvalidRequest: A field is missing.
@@ -181,19 +181,19 @@ def nemo_gym_sample(body: Any) -> RewardSample:
     columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
     references = columns[reference_name(columns, None)]
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
-    # Calls of tools and the like stand between the messages.
+    # Skip other entries between the messages, such as tool calls.
     turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
     question = _question_of(turns, "responses_create_params.input")
     return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
 
 
 def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
-    """Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
+    """Return Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
     reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
     if reward.value is not None:
         return {**reply, "reward": reward.value}
     config = fields.get("instance_config")
-    # The second place is read by older versions of NeMo RL.
+    # Older versions of NeMo RL read the mask here.
     masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
     kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
     return {
@@ -236,7 +236,7 @@ NEMO_GYM: Final = RewardForm(
 
 
 def slime_form(reward_key: str | None = None) -> RewardForm:
-    """Return the form of slime's posts; arguments as `answer_slime`."""
+    """Return the form of slime's posts; arguments as in `answer_slime`."""
     return RewardForm(
         lambda body: [slime_sample(body)],
         lambda _, rewards: no_reward(rewards) or PostReply(slime_reply(rewards[0], reward_key)),
@@ -249,14 +249,14 @@ async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
 
 
 async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
-    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
+    """Answer a post of slime (`--rm-type remote_rm`) with a number, or with a mapping if there is a `reward_key`.
 
-    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
+    slime tries ten times, then its run stops. `gradewire.rewards.slime`, in slime's own process, can do more.
 
     Args:
-        scorer: Gives the reward.
+        scorer: Source of the reward.
         body: The post's JSON.
-        reward_key: Key of the number, beside status, answer, line and digest.
+        reward_key: Key of the number, next to status, answer, line and digest.
     """
     return await slime_form(reward_key).answer(scorer, body)
 
@@ -264,24 +264,25 @@ async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None =
 async def verify(scorer: RewardScorer, body: Any) -> PostReply:
     """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
 
-    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
-    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
+    Gym's replies always have a number. Without a reward it is 0, as in Gym's own servers, and `mask_sample` marks it as
+    no
+    measurement: Gym leaves the sample out, with kind and reason of the failure.
     """
     return await NEMO_GYM.answer(scorer, body)
 
 
 def seed_session(body: Any) -> PostReply:
-    """Answer `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    """Answer `/seed_session`: confirm a requested id; nothing is stored between posts."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answer `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+    """Answer `/aggregate_metrics`: rewards of each task and of all, without masked samples.
 
     Raises:
-        InvalidRequest: A field is missing, or no number where one is needed.
+        InvalidRequest: A field is missing or not a number.
     """
     posted = _fields_of(body, "verify_responses")["verify_responses"]
     responses = _typed(posted, list, "verify_responses", "a list")
@@ -308,13 +309,12 @@ def aggregate_metrics(body: Any) -> PostReply:
 
 
 def _rewarded(response: Any, at: str) -> tuple[int, float]:
-    """Return the task of a response, and its reward."""
-    response = _typed(response, dict, at, "what /verify answered")
+    response = _typed(response, dict, at, "the reply of /verify")
     task, reward = response.get(_TASK, 0), response.get("reward")
-    if type(task) is not int:  # no bool
+    if type(task) is not int:  # excludes bool
         raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not abs(reward) < _MOST_REWARD:
-        raise InvalidRequest(f"{at}.reward is no number that can be averaged")
+        raise InvalidRequest(f"{at}.reward is not a finite number: post the reward of /verify")
     return task, float(reward)
 
 
@@ -330,5 +330,5 @@ def _reward_statistics(rewards: Sequence[float]) -> dict[str, float]:
         "mean/reward": fmean(rewards),
         "min/reward": least,
         "max/reward": most,
-        "std/reward": pstdev(rewards) if least < most else 0.0,  # it is slow, for it computes with fractions
+        "std/reward": pstdev(rewards) if least < most else 0.0,  # pstdev is slow, because it uses fractions
     }

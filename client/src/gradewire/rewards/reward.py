@@ -1,4 +1,4 @@
-"""A sample, its reward, and the handling of a sample without a score, which is never a 0 that nobody asked for."""
+"""Samples, rewards, and the handling of samples without a score, which never silently becomes a 0."""
 
 import math
 import threading
@@ -15,14 +15,14 @@ from gradewire.rewards.answer import Completion
 
 
 class RewardError(GradewireError):
-    """No reward can be given, and the policy for failures says not to go on.
+    """The policy for failures stops the call, because a reward is missing.
 
     Attributes:
-        counts: Number of rewards by status: of the call, or of the window that the failure rate is taken over.
+        counts: Number of rewards by status, of the call or of the failure rate's window.
     """
 
     def __init__(self, message: str, counts: Mapping[Status, int]) -> None:
-        # Both, so that it survives being pickled by a framework on its way from a worker.
+        # Pass both, so that a framework can pickle the error in a worker.
         super().__init__(message, dict(counts))
         self.counts = dict(counts)
 
@@ -31,15 +31,15 @@ class RewardError(GradewireError):
 
 
 class RewardFailed(RewardError):  # noqa: N818 - reads as what happened, like the client's errors
-    """Scoring failed, and the policy is "raise", or "hold" and the time to hold is over."""
+    """Scoring failed, and the policy is "raise", or "hold" after its time."""
 
 
 class RewardExcluded(RewardError):  # noqa: N818 - as above
-    """A sample has no reward, and the framework takes an exception for leaving it out."""
+    """A sample has no reward, and the framework needs an exception to leave it out."""
 
 
 class RewardFailureRate(RewardError):  # noqa: N818 - as above
-    """Too many of the last rewards failed: the run had better stop."""
+    """Too many of the last rewards failed; the run should stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class RewardSample:
     """A completion to be rewarded.
 
     Attributes:
-        completion: What the policy model wrote: a text, or messages of a chat.
-        references: Right answers, one or more.
-        question: What was asked; read by metrics that read it.
-        id: Handed to the server, for its log.
+        completion: Output of the policy model: a text, or messages of a chat.
+        references: One or more right answers.
+        question: The question, for metrics that read it.
+        id: Id for the server's log.
     """
 
     completion: Completion
@@ -64,13 +64,13 @@ class Reward:
     """The reward of one sample.
 
     Attributes:
-        value: The metric's score, untouched; what the policy for failures says where there is none; None: the sample is
-            to be left out.
-        status: OK, or why there is no score.
-        reason: What went wrong and what to do; empty when OK.
-        answer: What was graded of the completion.
-        line: The metric line that gives the same score again; empty where no server computed one.
-        digest: 64 hex digits of the model behind the score; empty for metrics without one, or without a score.
+        value: The metric's unchanged score. Without a score, a value from the policy for failures; None: leave the
+            sample out.
+        status: OK, or the reason for a missing score.
+        reason: The error and its remedy; empty when OK.
+        answer: The graded part of the completion.
+        line: The metric identifier that reproduces the score; empty if no server computed one.
+        digest: 64 hex digits of the model behind the score; empty without a model or a score.
     """
 
     value: float | None
@@ -86,7 +86,7 @@ class Reward:
         return self.status is Status.OK
 
     def to_info(self) -> dict[str, str]:
-        """For the extra info of a framework: the same keys for every reward, all texts."""
+        """Return texts for a framework's extra info, with the same keys for every reward."""
         return {
             "gradewire_status": str(self.status),
             "gradewire_reason": self.reason,
@@ -97,10 +97,10 @@ class Reward:
 
 
 def as_references(value: Any) -> tuple[str, ...]:
-    """Right answers as texts, from what data sets hold: a text, a number, a list of these, or a mapping with them.
+    """Return right answers as texts, from a text, a number, a list of these, or a mapping with them, as in data sets.
 
-    Of a mapping the value under `target`, `answer`, `ground_truth` or `value` is read. None and empty lists give no
-    reference, which the client answers with INVALID_INPUT.
+    In a mapping, the value under `target`, `answer`, `ground_truth` or `value` counts. None and empty lists give no
+    reference, which the client rejects as INVALID_INPUT.
     """
     if isinstance(value, dict):
         names = ("target", "answer", "ground_truth", "value")
@@ -117,7 +117,7 @@ def as_references(value: Any) -> tuple[str, ...]:
 FailurePolicy: TypeAlias = Literal["exclude", "raise", "hold", "value"]
 """The policy for samples that could not be scored."""
 
-# Of fewer rewards than this no rate is taken.
+# Minimum number of rewards for a failure rate.
 _LEAST_REWARDS = 32
 
 
@@ -125,18 +125,18 @@ _LEAST_REWARDS = 32
 class FailureHandling:
     """The handling of samples without a score.
 
-    An empty answer is the policy model's own doing: it is excluded, or gets `empty_value`, and does not count as a
-    failure. All other statuses are failures.
+    An empty answer is the policy model's fault: it is excluded or gets `empty_value`, and is not a failure. All other
+    statuses are failures.
 
     Attributes:
-        policy: "exclude": the value is None. "raise": RewardFailed. "hold": what may pass (no server, no time) is tried
-            again for `hold_s`, then RewardFailed; what cannot pass is excluded. "value": the value is `value`.
-        value: Of the policy "value"; needed there, and nowhere else.
+        policy: "exclude": the value is None. "raise": RewardFailed. "hold": retry for `hold_s` what may pass (no
+            server, no time), then RewardFailed; exclude the rest. "value": the value is `value`.
+        value: Value for the policy "value", required there and forbidden elsewhere.
         empty_value: Value of a completion without an answer; None: it is excluded.
-        hold_s: How long "hold" tries again, seconds.
+        hold_s: Seconds for which "hold" retries.
         max_failure_rate: Share of failures among the last `window` rewards above which RewardFailureRate is raised,
-            whatever the policy; 1: never.
-        window: Number of rewards over which the rate is taken; of fewer than 32 none is.
+            with every policy; 1: never.
+        window: Number of rewards for the rate, at least 32.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -153,24 +153,24 @@ class FailureHandling:
         if self.policy not in get_args(FailurePolicy):
             raise InvalidRequest(f"policy={self.policy!r}: give one of {', '.join(get_args(FailurePolicy))}")
         if (self.value is None) == (self.policy == "value"):
-            raise InvalidRequest(f"value={self.value!r}: give a number with policy='value', and with no other policy")
+            raise InvalidRequest(f"value={self.value!r}: give a number only with policy='value'")
         for name in ("value", "empty_value", "hold_s", "max_failure_rate"):
             given = getattr(self, name)
             if given is not None and not _is_finite(given):
                 raise InvalidRequest(f"{name}={given!r}: give a finite number")
         if not 0 < self.max_failure_rate <= 1:
-            raise InvalidRequest(f"max_failure_rate={self.max_failure_rate!r}: give a share above 0, 1 to never stop")
+            raise InvalidRequest(f"max_failure_rate={self.max_failure_rate!r}: give a share above 0 and up to 1")
         if self.hold_s <= 0:
-            raise InvalidRequest(f"hold_s={self.hold_s!r}: give seconds, more than 0")
+            raise InvalidRequest(f"hold_s={self.hold_s!r}: give seconds, above 0")
         check_most("window", self.window)
         if self.window < _LEAST_REWARDS:
             raise InvalidRequest(f"window={self.window}: give {_LEAST_REWARDS} or more")
 
     def settle(self, rewards: Sequence[Reward]) -> list[Reward]:
-        """Return the rewards with the values that the policy gives.
+        """Return the rewards with the policy's values.
 
         Raises:
-            RewardFailed: The policy does not go on.
+            RewardFailed: The policy stops the call.
         """
         failed = [reward for reward in rewards if is_failure(reward)]
         fatal = failed if self.policy == "raise" else [reward for reward in failed if reward.status.may_pass]
@@ -190,12 +190,12 @@ def _is_finite(value: object) -> bool:
 
 
 def is_failure(reward: Reward) -> bool:
-    """Return True if scoring failed; an empty answer is none."""
+    """Return True if scoring failed; an empty answer is not a failure."""
     return reward.status not in {Status.OK, Status.EMPTY_PREDICTION}
 
 
 class FailureWindow:
-    """The statuses of the last rewards of this process; threads may share it."""
+    """The statuses of this process's last rewards; thread-safe."""
 
     def __init__(self, handling: FailureHandling) -> None:
         self._max_rate = handling.max_failure_rate
@@ -208,7 +208,7 @@ class FailureWindow:
         """Add rewards.
 
         Raises:
-            RewardFailureRate: Too many of the last ones failed.
+            RewardFailureRate: Too many of the last rewards failed.
         """
         with self._lock:
             for reward in rewards:
@@ -223,7 +223,7 @@ class FailureWindow:
             counts = +self._counts
         raise RewardFailureRate(
             f"{failures} of the last {total} rewards failed ({_shares(counts)}), more than "
-            f"max_failure_rate={self._max_rate:g}: look at the server before training goes on",
+            f"max_failure_rate={self._max_rate:g}: check the server before you continue training",
             counts,
         )
 

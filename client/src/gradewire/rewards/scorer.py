@@ -1,4 +1,4 @@
-"""Rewards of completions, as scores of a metric on a server."""
+"""Score completions with a metric on a server, as rewards."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class RewardSettings:
     """The settings of a `RewardScorer`, which documents them.
 
     Raises:
-        InvalidRequest: One is wrong; the message names it.
+        InvalidRequest: A setting is wrong; the message names it.
     """
 
     carrier: Transport | Endpoint
@@ -49,28 +49,28 @@ class RewardSettings:
         choice = self.options.choose()
         check_streamed(choice.specs)
         if len(choice.labels) != 1:
-            raise InvalidRequest(f"metric is {', '.join(choice.labels)}: a reward is the score of one metric")
+            raise InvalidRequest(f"metric is {', '.join(choice.labels)}: give one metric")
 
     def make_calls(self) -> ClientCalls:
-        """Return the calls of one process and event loop."""
+        """Return the calls for one process and event loop."""
         return ClientCalls(connect(self.carrier), self.deadline_s)
 
 
 DEADLINE_S = 60.0
-# Completions that are read between two turns of the event loop.
+# Completions to read between two turns of the event loop.
 _READ_PER_TURN = 16
 _BACKOFF = Backoff(0.5, 10.0, SPREAD)
 
 
 class RewardOptions(TypedDict, total=False):
-    """The options that the metric does not set itself, as calls of the client take them; None leaves one out.
+    """Options for parameters that the metric does not set. None is the same as leaving one out.
 
     Attributes:
         preset: For smile.
         synthetic: none, inline or prepared; for smile.
         model: Encoder, NAME or NAME@DIGEST.
-        judge: The same of a judge.
-        reference_set: What `prepare` returned.
+        judge: Judge, NAME or NAME@DIGEST.
+        reference_set: Name from `prepare`.
     """
 
     preset: Preset | None
@@ -83,26 +83,26 @@ class RewardOptions(TypedDict, total=False):
 class RewardScorer:
     """A scorer of completions: extracts each final answer and has a server score it.
 
-    One object serves blocking and async callers, in any thread and on any event loop; it is pickled as its settings,
-    and works in forked children of a process that has loaded no gRPC. Each event loop of each process has one
-    connection, over which single calls are gathered.
+    One object serves blocking and async callers, in any thread and on any event loop. It is pickled as its settings,
+    and works in forked children unless the parent has loaded gRPC. Each event loop of each process has one connection,
+    for which single calls are gathered.
 
     Args:
-        server: HOST:PORT of the server; with a token or TLS an `Endpoint`; or a transport
+        server: HOST:PORT of the server; an `Endpoint`, for a token or TLS; or a transport
             (`gradewire.testing.StubTransport` in tests).
-        metric: The one metric, as its name, line or object (`"smile"`, `"correctness"`, `"value_match"`).
+        metric: One metric, as name, identifier or object (`"smile"`, `"correctness"`, `"value_match"`).
         reads: "score", or "correct": the metric's verdict as 1.0 or 0.0.
-        extraction: Where the final answer stands (`extract_answer`).
-        failures: What becomes of samples without a score.
-        deadline_s: Of one call, seconds; below the time that the framework gives a reward function.
-        gathering: How single calls become batches.
-        **options: As `RewardOptions` says.
+        extraction: Place of the final answer (`extract_answer`).
+        failures: Handling of samples without a score.
+        deadline_s: Deadline of a call, in seconds; use less than the framework's time limit for a reward function.
+        gathering: Limits for gathering single calls into batches.
+        **options: See `RewardOptions`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named, as the client's
+    def __init__(  # noqa: PLR0913 - all optional and named
         self,
         server: str | Endpoint | Transport = "127.0.0.1:50051",
         metric: MetricsLike = "smile",
@@ -144,11 +144,11 @@ class RewardScorer:
 
     @property
     def deadline_s(self) -> float:
-        """The deadline of one call, seconds."""
+        """Default deadline of a call, in seconds."""
         return self._settings.deadline_s
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
-        """As `ascore`, for callers without an event loop; threads may call it at the same time."""
+        """Return rewards as `ascore`, for callers without an event loop. Several threads may call it."""
         return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
@@ -162,20 +162,20 @@ class RewardScorer:
         deadline_s: float | None = None,
         answers: Sequence[Answer] | None = None,
     ) -> list[Reward]:
-        """Return the rewards of samples, in order: of a prompt's completions in one call.
+        """Return the rewards of samples, in order. Pass all completions of a prompt in one call.
 
         Args:
             samples: The completions.
-            deadline_s: Of this call, seconds; None: the scorer's.
-            answers: The answer of each sample, where you have extracted them, on a thread of yours, say.
+            deadline_s: Deadline of this call, in seconds; None: the scorer's.
+            answers: The answer of each sample, if you extracted them, for instance on your own thread.
 
         Raises:
             RewardFailureRate: Too many of the last rewards failed.
-            RewardFailed: The policy for failures does not go on.
+            RewardFailed: The policy for failures stops the call.
             GradewireError: The call itself is wrong: metric, token, address.
         """
         if answers is not None and len(answers) != len(samples):
-            raise InvalidRequest(f"answers: {len(answers)} of them for {len(samples)} samples")
+            raise InvalidRequest(f"{len(answers)} answers for {len(samples)} samples: give one for each")
         given_s = self.deadline_s if deadline_s is None else check_deadline(deadline_s)
         return await self._score(samples, None, given_s, answers)
 
@@ -188,7 +188,7 @@ class RewardScorer:
         self._background.close()
 
     async def aclose(self) -> None:
-        """Close the connection of the running event loop, and that of the blocking calls."""
+        """Close the connections of the running event loop and of the blocking calls."""
         if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
             await gatherer.close()
         await asyncio.to_thread(self.close)
@@ -206,7 +206,7 @@ class RewardScorer:
         await self.aclose()
 
     def forget(self) -> None:
-        """Start afresh in a forked child."""
+        """Start again in a forked child."""
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
@@ -262,7 +262,7 @@ class RewardScorer:
     def _gatherer(self, calls: ClientCalls | None) -> Gatherer:
         loop = asyncio.get_running_loop()
         if (gatherer := self._gatherers.get(loop)) is None:
-            # A program that calls asyncio.run() again and again leaves loops behind.
+            # A program that calls asyncio.run() repeatedly leaves closed loops behind.
             for gone in [known for known in self._gatherers if known.is_closed()]:
                 del self._gatherers[gone]
             settings = self._settings
@@ -276,7 +276,7 @@ class RewardScorer:
         value: Any = score.score
         if self._settings.reads == "correct" and score.status is Status.OK:
             if score.correct is None:
-                raise InvalidRequest("reads='correct': this metric gives no verdict; take reads='score' or another one")
+                raise InvalidRequest("reads='correct': this metric gives no verdict: use reads='score'")
             value = float(score.correct)
         return Reward(value, score.status, score.message, answer.text, line, digest)
 

@@ -1,8 +1,8 @@
 """A reward function for slime, for `--custom-rm-path gradewire.rewards.slime.custom_rm`.
 
-Settings are those of the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`). With `--group-rm` a sample
-without a reward is left out: its tokens are masked, and the mean of the others of its prompt stands in its place, so
-that their mean stays what it is. Without `--group-rm` slime has no such way, and the run stops.
+The environment has the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`). With `--group-rm` a sample without a
+reward is left out: its tokens are masked, and it gets the mean of its prompt's other rewards, so that their mean stays
+the same. Without `--group-rm` slime has no way to leave it out, and the run stops.
 """
 
 from collections import Counter
@@ -12,19 +12,19 @@ from typing import Any
 from gradewire.rewards.framework_settings import question_in, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
 
-# Below the 120 s that slime gives a reward server.
+# Below slime's 120 s for a reward server.
 DEADLINE_S = 90.0
 
 
 async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
-    """Return the reward of a sample, or those of a prompt's samples.
+    """Return the reward of a sample, or the rewards of a prompt's samples.
 
     Args:
-        args: slime's, not read.
+        args: slime's arguments, ignored.
         sample: A `Sample`, or with `--group-rm` a list of them.
 
     Raises:
-        RewardExcluded: There is no reward, and no group from which the sample could be left out.
+        RewardExcluded: There is no reward, and the sample cannot be left out of a group.
         GradewireError: As `RewardScorer.ascore`.
     """
     del args
@@ -38,12 +38,12 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
     if not scored or (len(scored) < len(values) and not isinstance(sample, list)):
         failed = next(reward for reward in rewards if reward.value is None)
         raise RewardExcluded(
-            f"no reward, and no others of the prompt (--group-rm) to leave it out from: {failed.reason}",
+            f"no reward, and no other rewards of the prompt (--group-rm) to replace it: {failed.reason}",
             Counter(reward.status for reward in rewards),
         )
     for one, value in zip(samples, values, strict=True):
         if value is None:
-            # Newer versions of slime read the one, older ones the other.
+            # Newer versions of slime read the first, older ones the second.
             one.remove_sample = True
             one.loss_mask = [0] * one.response_length
     filled = [fmean(scored) if value is None else value for value in values]

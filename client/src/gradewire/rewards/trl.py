@@ -7,8 +7,8 @@ from gradewire.rewards.trl import TrlReward
 trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "smile")), …)
 ```
 
-None of a sample is NaN in TRL: it takes no part in its group's mean, and its advantage is 0. TRL has no time limit for
-reward functions.
+TRL treats a reward of None as NaN: the sample does not count in its group's mean and has an advantage of 0. TRL has no
+time limit for reward functions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +24,13 @@ LogMetric = Callable[[str, float], None]
 
 
 class _Columns:
-    """The base of both reward functions.
+    """The base class of both reward functions.
 
     Args:
-        scorer: Gives the rewards.
-        references: Column of the right answers; None: the first of the usual names that there is.
-        question: Column of the questions; None: the prompt, of a chat the user's last message.
-        name: Under which TRL logs the reward.
+        scorer: Source of the rewards.
+        references: Column of the right answers; None: the first usual name that is a column.
+        question: Column of the questions; None: the prompt, or the user's last message of a chat.
+        name: Name of the reward in TRL's log.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class _Columns:
 
 
 class TrlReward(_Columns):
-    """A reward function that TRL calls and waits for."""
+    """A blocking reward function for TRL."""
 
     def __call__(  # noqa: D102 - TRL names them
         self,
@@ -86,7 +86,7 @@ class TrlReward(_Columns):
 
 
 class AsyncTrlReward(_Columns):
-    """The same for TRL's event loop, where several asynchronous functions run at a time."""
+    """An asynchronous reward function for TRL's event loop, which runs several at a time."""
 
     async def __call__(  # noqa: D102 - TRL names them
         self,

@@ -1,14 +1,14 @@
 """Rewards for verifiers (0.4), the environments of prime-rl.
 
-By configuration alone, with the settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`):
+You can configure them without code, with settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`):
 
 ```toml
 [env.taskset.task.rewards.gradewire]
 fn = "gradewire.rewards.verifiers:reward"
 ```
 
-In a task of your own, with settings in code: `await GradewireJudge(GradewireJudgeConfig(metric="smile")).score(task,
-trace)`. A sample without a reward raises: verifiers ends the rollout with an error, and its trace is not trained on.
+In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(metric="smile")).score(task,
+trace)`. A sample without a reward raises: verifiers ends the rollout with an error and does not train on its trace.
 """
 
 from typing import Any
@@ -26,13 +26,13 @@ __all__ = ["GradewireJudge"]
 
 
 class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ships no types
-    """Settings of the judge; the fields that name a language model are not read.
+    """Settings of the judge. Fields that name a language model are ignored.
 
     Attributes:
-        settings: As `shared_scorer` takes them.
-        answer_field: Field of the task with the right answers; empty: the first of the usual names.
+        settings: Settings of `shared_scorer`.
+        answer_field: Field of the task with the right answers; empty: the first usual name.
         question_field: Field with the question; empty: the task's prompt.
-        view: How much of the rollout is graded.
+        view: Part of the rollout to grade.
     """
 
     id: str = "gradewire"
@@ -43,13 +43,13 @@ class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ship
 
 
 class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc]  # as above
-    """A judge that a gradewire server stands behind; what was graded and how stands in `trace.info["gradewire"]`."""
+    """A judge backed by a gradewire server. `trace.info["gradewire"]` records what was graded, and how."""
 
     async def score(self, task: Any, trace: Any) -> float:
         """Return the reward of a rollout.
 
         Raises:
-            RewardExcluded: There is none, and the policy is to leave the sample out.
+            RewardExcluded: There is no reward, and the policy is to leave the sample out.
             GradewireError: As `RewardScorer.ascore`.
         """
         fields = dict(task)
@@ -64,5 +64,5 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
 
 
 async def reward(task: Any, trace: Any) -> float:
-    """For `rewards.NAME.fn` of a task's configuration; as `GradewireJudge.score` with settings of the environment."""
+    """Return a rollout's reward, for `rewards.NAME.fn` of a task's configuration, with environment settings."""
     return await GradewireJudge(GradewireJudgeConfig()).score(task, trace)

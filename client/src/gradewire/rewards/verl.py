@@ -1,4 +1,4 @@
-"""A reward function for verl (0.9), which needs no file of the user's.
+"""A reward function for verl (0.9); you need no file of your own.
 
 ```sh
 reward.custom_reward_function.path=pkg://gradewire.rewards.verl
@@ -7,9 +7,8 @@ reward.custom_reward_function.name=compute_score
 +reward.custom_reward_function.reward_kwargs.policy=exclude
 ```
 
-verl has no way to leave a sample out: a reward of None ends the run, one of NaN spoils the advantages of its group.
-With policy=exclude the reward is NaN, and `gradewire.rewards.verl_plugin` has an advantage estimator that leaves NaN
-out.
+verl cannot leave a sample out: a reward of None ends the run, and NaN spoils the advantages of its group. With
+policy=exclude the reward is NaN, and the advantage estimator of `gradewire.rewards.verl_plugin` leaves NaN out.
 """
 
 import math
@@ -20,12 +19,12 @@ from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.reward import RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
-# verl passes them where it has a reward model of its own.
+# verl passes these if it has its own reward model.
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")
 _POLICY_HINT = (
-    "verl cannot leave a sample out by itself. Give policy='exclude' and set algorithm.adv_estimator=gradewire_grpo "
+    "verl cannot leave a sample out. Give policy='exclude' and set algorithm.adv_estimator=gradewire_grpo "
     "(docs/guides/rl-rewards.md); or policy='raise', 'hold' or 'value' together with empty_value, the reward of an "
-    "answer that is empty"
+    "empty answer"
 )
 
 
@@ -36,20 +35,20 @@ async def compute_score(
     extra_info: dict[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Return the reward of one response, as verl's reward managers call for it.
+    """Return the reward of one response, for verl's reward managers.
 
     Args:
-        data_source: Not read.
-        solution_str: The response, decoded.
+        data_source: Ignored.
+        solution_str: The decoded response.
         ground_truth: Right answer, or several.
-        extra_info: Of the row; its `question` is given to the metric.
-        **settings: As `shared_scorer`; `policy` is needed.
+        extra_info: Extra info of the row; its `question` goes to the metric.
+        **settings: Settings of `shared_scorer`; `policy` is required.
 
     Returns:
-        `score` (NaN: left out), and the status, reason, answer, metric line and digest as texts.
+        `score` (NaN: left out), and status, reason, answer, metric identifier and digest as texts.
 
     Raises:
-        InvalidRequest: A setting is wrong, or does not say what becomes of failures.
+        InvalidRequest: A setting is wrong, or the handling of failures is missing.
         GradewireError: As `RewardScorer.ascore`.
     """
     scorer = verl_scorer({name: value for name, value in settings.items() if name not in _OF_ITS_REWARD_MODEL})
@@ -59,7 +58,7 @@ async def compute_score(
 
 
 def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
-    """Return the scorer of this process; raise InvalidRequest if a sample might have to be left out and cannot be."""
+    """Return this process's scorer; raise InvalidRequest if it might have to leave out a sample but cannot."""
     if "policy" not in settings:
         raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
     scorer = shared_scorer(settings)

@@ -1,4 +1,4 @@
-"""The module that verl (0.9) imports: a reward manager, and GRPO's advantages without samples that have no reward.
+"""A reward manager for verl (0.9), and GRPO's advantages without samples that have no reward.
 
 ```sh
 export VERL_USE_EXTERNAL_MODULES=gradewire.rewards.verl_plugin
@@ -25,30 +25,30 @@ ESTIMATOR = "gradewire_grpo"
 
 
 class GradewireRewardManager(NaiveRewardManager):  # type: ignore[misc]  # verl ships no types
-    """verl's own manager over `compute_score`: knows the question of the prompt, and refuses what would spoil a run.
+    """verl's own manager over `compute_score`, with the prompt's question and checks of the configuration.
 
-    Settings stand in `reward.custom_reward_function.reward_kwargs` or, without such a function, in
+    Settings are in `reward.custom_reward_function.reward_kwargs` or, without such a function, in
     `reward.reward_kwargs`.
 
     Raises:
-        InvalidRequest: A setting is wrong, or samples would be left out and the advantage estimator cannot do so.
+        InvalidRequest: A setting is wrong, or the advantage estimator cannot leave out samples without a reward.
     """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **parts: Any) -> None:
-        del compute_score  # verl's default, or the function of the configuration, which is ours
+        del compute_score  # verl's default, or the configured function, which is ours
         function = config.reward.get("custom_reward_function") or {}
         settings = dict(function.get("reward_kwargs") or config.reward.get("reward_kwargs") or {})
         scorer = verl_scorer(settings)
         estimator = (config.get("algorithm") or {}).get("adv_estimator")
         if scorer.failures.policy == "exclude" and estimator != ESTIMATOR:
             raise InvalidRequest(
-                f"policy='exclude' gives NaN, which algorithm.adv_estimator={estimator} does not leave out: take "
+                f"policy='exclude' gives NaN, which algorithm.adv_estimator={estimator} does not leave out: use "
                 f"{ESTIMATOR}, or another policy"
             )
         super().__init__(config, tokenizer, partial(_compute_score, **settings), **parts)
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """As verl's, with the question of the prompt in the extra info."""
+        """Run verl's method, with the prompt's question in the extra info."""
         row = data[-1:].non_tensor_batch
         if (prompts := row.get("raw_prompt")) is not None:
             extra_info = row.get("extra_info")
@@ -71,16 +71,16 @@ def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl names them
     config: Any = None,
     **_: Any,
 ) -> tuple[Any, Any]:
-    """GRPO's advantages over the samples that have a reward; those without (NaN) get 0 and move no neighbour.
+    """Return GRPO's advantages over the samples with a reward; others (NaN) get 0 and affect no one.
 
-    Where all have one, the values are those of verl's `grpo`, bit for bit.
+    If all samples have a reward, the values equal those of verl's `grpo`, bit for bit.
 
     Args:
         token_level_rewards: Tensor (samples, tokens).
         response_mask: Tensor (samples, tokens).
-        index: Which prompt each sample answers, (samples,).
-        epsilon: Added to the standard deviation.
-        norm_adv_by_std_in_grpo: Whether it is divided by; `config` says so too.
+        index: Prompt of each sample, (samples,).
+        epsilon: Addend to the standard deviation.
+        norm_adv_by_std_in_grpo: True to divide by the standard deviation; `config` overrides it.
         config: verl's `algorithm`.
     """
     if config is not None:
@@ -93,7 +93,7 @@ def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl names them
             groups.setdefault(prompt, []).append(position)
     for positions in groups.values():
         group = scores[positions]
-        # Of a single sample verl takes the reward itself.
+        # For a single sample verl uses the reward itself.
         mean, std = (group.mean(), group.std()) if len(positions) > 1 else (scores.new_zeros(()), scores.new_ones(()))
         centred = group - mean
         advantages[positions] = centred / (std + epsilon) if norm_adv_by_std_in_grpo else centred

@@ -27,7 +27,7 @@ from gradewire_cli.results.tables import all_tables_option, show_tables, table_f
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
-from gradewire_stats.systems import models_of
+from gradewire_stats.model_ranks import models_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.calibration.quality import Abstention
     from gradewire_stats.model_accuracy import ModelAccuracyTable
-    from gradewire_stats.systems import SystemTable
+    from gradewire_stats.model_ranks import SystemTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def compute_agreement(
     from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.model_accuracy import model_accuracy  # noqa: PLC0415 - as above
-    from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
+    from gradewire_stats.model_ranks import system_tables  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()

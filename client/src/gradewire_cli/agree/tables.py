@@ -28,7 +28,7 @@ from gradewire_cli.results.tables import (
     of_cells,
 )
 from gradewire_stats.agreement.statistics import ALL_STATISTICS
-from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
+from gradewire_stats.model_ranks import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.bootstrap import Estimate
-    from gradewire_stats.systems import SystemTable
+    from gradewire_stats.model_ranks import SystemTable
 
 
 CORRELATIONS = (("kendall", "tau-b"), ("spearman", "Spearman"), ("pearson", "Pearson"))

@@ -25,7 +25,7 @@ from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
-from gradewire_stats.preferences import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
+from gradewire_stats.preferences import Choice, JudgedPairs, PreferenceReport, choices_from_scores, preference_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -171,13 +171,13 @@ def _compute(call: TableCall) -> TableResult:
     )
 
 
-def _intervals(report: PairwiseReport) -> Iterator[NamedEstimate]:
+def _intervals(report: PreferenceReport) -> Iterator[NamedEstimate]:
     for evaluator in report.evaluators:
         for stratum in evaluator.strata:
             yield NamedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
 
 
-def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
+def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PreferenceReport:
     words = [[len(text.split()) for text in pair.responses] for pair in pairs if pair.responses]
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
@@ -187,12 +187,12 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
         instructions=[pair.instruction_key for pair in pairs],
     )
     try:
-        return pairwise_agreement(judged, resamples=resamples, seed=seed)
+        return preference_agreement(judged, resamples=resamples, seed=seed)
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
-def _table(report: PairwiseReport) -> Table:
+def _table(report: PreferenceReport) -> Table:
     strata = report.evaluators[0].strata
     return Table(
         "Majority votes reproduced, by how many annotators agree",

@@ -169,7 +169,7 @@ class CalibrateRun:
         fit = fitted_probability(scored, features, shape, provenance, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         show_tables(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
-        figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
+        figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
         store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit)
 

@@ -35,7 +35,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
     yield Table(
         "Held out by question",
         ["", "probability"],
-        [[name, number(value)] for name, value in fit.result.figures.items()],
+        [[name, number(value)] for name, value in fit.result.quality.items()],
     )
     if fit.result.transfer:
         yield Table(

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
 from gradewire_cli.rows.cells import LeftOut
-from gradewire_stats.preferences import LENGTH, RANDOM, Choice, JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire_stats.preferences import LENGTH, RANDOM, Choice, JudgedPairs, PreferenceReport, preference_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class HumanAgreement:
     pairs: int
     unmatched: int
     without_words: int
-    strata: PairwiseReport
+    strata: PreferenceReport
     systems: SystemRanks
 
 
@@ -190,7 +190,7 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
     words = [our.words for _, our in sides]
     without_words = sum(bool(np.isnan(each).any()) for each in words)
-    strata = pairwise_agreement(
+    strata = preference_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
             choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides]},

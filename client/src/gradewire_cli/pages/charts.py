@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.report import AgreementReport
     from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Estimate
-    from gradewire_stats.curves import Calibration, Distribution, RocCurve
+    from gradewire_stats.curves import CalibrationCurve, Distribution, RocCurve
 
 
 # Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).
@@ -242,7 +242,7 @@ def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels:
     return Chart(title=f"ROC curve of {metric}", summary=summary, caption=f"ROC: {summary}", marks=marks)
 
 
-def calibration_chart(metric: str, calibration: Calibration, brier: float) -> Chart:
+def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) -> Chart:
     """Return the share of right answers over mean score, in bins of equally many rows."""
     x, y = Axis(*padded(calibration.bins[0].low_score, calibration.bins[-1].high_score)), upward()
     dots = [

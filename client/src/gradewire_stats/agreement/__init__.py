@@ -1,1 +1,1 @@
-"""Agreement with human labels: rows and samples, statistics, ranks, the bootstrap over questions, the whole report."""
+"""Agreement of metrics with human labels: rows, statistics, ranks, bootstrap over questions, and the whole report."""

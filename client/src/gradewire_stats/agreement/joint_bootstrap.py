@@ -1,4 +1,4 @@
-"""All metrics, parts and comparisons of a table on the same draws of its questions."""
+"""Compute all metrics, parts and comparisons of a table on the same draws of questions."""
 
 import math
 from collections import defaultdict
@@ -40,14 +40,14 @@ from gradewire_stats.bootstrap import (
 
 
 @dataclass(slots=True, eq=False)
-class CellDraws:
-    """One metric on the rows of a part that it scored: its point values, and its values in all draws.
+class PartDraws:
+    """One metric on the rows of a part that it scored: point values, and the values of all draws.
 
     Attributes:
         sample: The rows, with the questions of the part numbered from 0.
-        sums: Number of the column of `JudgedPart` that each sum stands in.
-        ranked: The same rows in order, where a statistic of ranks is wanted.
-        questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
+        sums: Column of `JudgedPart` for each sum.
+        ranked: The same rows in order, if a rank statistic is wanted.
+        questions_of: Questions that can vary between draws: behind all rows, rows with a verdict, and pairs.
     """
 
     part: Part
@@ -64,7 +64,7 @@ class CellDraws:
 
         Args:
             sums: float64[columns, draws], of the part.
-            drawn: float64[draws, questions of the part], those for which statistics of ranks are wanted.
+            drawn: float64[draws, questions of the part], the draws for rank statistics.
         """
         values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
         if self.ranked is not None and len(drawn):
@@ -73,56 +73,56 @@ class CellDraws:
             self._drawn[statistic].append(column)
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Values of all draws, float64[draws]; NaN where undefined, shorter or empty where fewer could be computed."""
+        """Return the values of all draws, float64[draws], NaN if undefined; fewer or none for expensive statistics."""
         return joined(self._drawn[statistic])
 
     def questions(self, statistic: Statistic) -> int:
-        """Questions behind a statistic that a draw can take otherwise."""
+        """Return the number of questions behind a statistic that can vary between draws."""
         return self.questions_of[
             "pairs" if statistic == "pairwise" else "judged" if statistic in JUDGED_STATISTICS else ""
         ]
 
     def estimate(self, statistic: Statistic) -> Estimate:
-        """A statistic with its interval; all draws have to be taken."""
+        """Return a statistic with its interval, after the last draw."""
         return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
 
 
 class JudgedPart:
-    """Rows of a part, for every metric that is asked about and on every set of rows that a comparison needs.
+    """The rows of a part, with samples for every metric and for every comparison.
 
-    A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
-    nearly free.
+    A metric with the same rows in and outside a comparison shares one sample. Failures are rare, so comparisons cost
+    almost nothing.
     """
 
     def __init__(self, columns: NumberedRows, part: Part) -> None:
         self.part = part
         self._columns = columns
-        self._cells: dict[tuple[str, bytes], CellDraws] = {}
+        self._draws: dict[tuple[str, bytes], PartDraws] = {}
         # Questions of the part; samples number them from 0.
         self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
 
-    def add(self, metric: str, statistics: Collection[Statistic], *paired_with: str) -> CellDraws:
-        """Asks for statistics of a metric, on rows that `paired_with` scored too."""
+    def add(self, metric: str, statistics: Collection[Statistic], *paired_with: str) -> PartDraws:
+        """Request statistics of a metric on the rows that `paired_with` scored too."""
         scored, judged = self._columns.usable(self.part.rows, metric, *paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
-        if key not in self._cells:
+        if key not in self._draws:
             sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
             local = np.searchsorted(self._clusters, sample.clusters)
-            self._cells[key] = CellDraws(self.part, replace(sample, clusters=local))
-        self._cells[key].wanted |= set(statistics)
-        return self._cells[key]
+            self._draws[key] = PartDraws(self.part, replace(sample, clusters=local))
+        self._draws[key].wanted |= set(statistics)
+        return self._draws[key]
 
     def settle(self) -> None:
-        """Computes point values and what all draws share; to be called once, after the last `add`."""
+        """Compute point values and all that the draws share; call once, after the last `add`."""
         columns: dict[bytes, int] = {}
         kept: list[NDArray[np.float64]] = []
-        for cell in self._cells.values():
+        for cell in self._draws.values():
             sample = cell.sample
             sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
-                # Metrics share counts and sums of labels: the same column is multiplied once.
+                # Metrics share counts and sums of labels, so each distinct column is multiplied once.
                 cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
                 if cell.sums[name] == len(kept):
                     kept.append(column)
@@ -141,11 +141,11 @@ class JudgedPart:
 
         Args:
             weights: float64[draws, questions of the table], how often each was drawn.
-            rank_draws: Draws, from the first on, for which statistics of ranks are wanted.
+            rank_draws: Number of first draws that compute rank statistics.
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
-        for cell in self._cells.values():
+        for cell in self._draws.values():
             cell.take(sums, drawn[:rank_draws])
 
 
@@ -162,11 +162,11 @@ def _point(
 
 @dataclass(frozen=True, slots=True)
 class StatisticDifference:
-    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, drawn together.
+    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, from the same draws.
 
     Attributes:
-        rows: Rows that both scored; for statistics of verdicts, rows that both judged.
-        mean_of_cells: Difference of the means over the cells in which both sides are defined.
+        rows: Rows that both scored; for verdict statistics, rows that both judged.
+        mean_of_cells: Difference of the means over the cells with both sides defined.
         all_rows: Difference over all rows at once.
     """
 
@@ -181,11 +181,11 @@ class StatisticDifference:
 
 
 class PairDraws:
-    """Two metrics on the rows that both scored, for the difference of their statistics."""
+    """Two metrics on the rows that both scored, for differences of their statistics."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
-        # The finest parts are for the mean of cells, the last one is for all rows.
+        # The mean of cells needs the finest parts, the difference over all rows the last one.
         self._sides = [
             [part.add(name, statistics, other) for name, other in (names, names[::-1])]
             for part in parts
@@ -193,11 +193,11 @@ class PairDraws:
         ]
 
     def comparison(self, statistic: Statistic) -> StatisticDifference:
-        """The difference in a statistic with its intervals; all draws have to be taken."""
+        """Return the difference in a statistic with its intervals, after the last draw."""
         cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
         everything = self._sides[-1][0]
-        # Both sides have the same rows, hence the same questions.
+        # Both sides have the same rows, so they have the same questions.
         questions = min((first.questions(statistic) for first, _ in defined), default=0)
         mean = _mean_of_defined([_point_difference(sides, statistic) for sides in defined])
         drawn = _mean_of_draws([_difference(sides, statistic) for sides in defined])
@@ -216,34 +216,35 @@ class PairDraws:
         )
 
 
-def _point_difference(sides: Sequence[CellDraws], statistic: Statistic) -> float:
+def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float:
     return sides[0].values[statistic] - sides[1].values[statistic]
 
 
-def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Mean of a statistic, or of its size, over the cells in which it is defined; all draws have to be taken.
+def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
+    """Return the mean of a statistic (or of its absolute value) over the cells that define it, after the last draw.
 
-    A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
+    The mean leaves out a cell whose point value is undefined. A draw in which another cell is undefined is undefined.
     """
     defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
     values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
     if absolute:
         values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
-    # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
+    # The mean is as uncertain as its worst cell: a cell without an interval leaves the mean without one.
     questions = min((cell.questions(statistic) for cell in defined), default=0)
     mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
     return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
 
 
-def _difference(sides: Sequence[CellDraws], statistic: Statistic) -> NDArray[np.float64]:
+def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.float64]:
     first, second = (side.draws(statistic) for side in sides)
-    # Kendall's tau ends early where labels have many levels, which failures can make different on the two sides.
+    # With many label levels Kendall's tau has fewer draws. Failures can make the number of levels differ between the
+    # sides.
     shortest = min(len(first), len(second))
     return first[:shortest] - second[:shortest]
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
+    """Return the mean of cells for draws that all cells have, float64[draws]; NaN if a cell is undefined there."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
         return np.array([])
@@ -252,25 +253,24 @@ def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _mean_of_defined(values: Sequence[float]) -> float:
-    """Mean of values that are all defined; NaN of none."""
     return sum(values) / len(values) if values else math.nan
 
 
 _HUMAN = "\x00human"
-"""People as one more evaluator; no metric line begins so."""
+"""Human labels as one more evaluator. No metric identifier begins like this."""
 
 
 class JointBootstrap:
-    """Draws of whole questions, stratified by data set, that everything asked of it sees alike.
+    """Draws of whole questions, stratified by data set, shared by all statistics.
 
-    First ask (`cells`, `pair`), then `run` once, then read what was asked for.
+    Request statistics (`add_metric`, `add_pair`), then call `run` once, then read the results.
     """
 
     def __init__(self, rows: JudgedRows, parts: Sequence[Part]) -> None:
-        """Prepares the parts.
+        """Prepare the parts.
 
         Raises:
-            ValueError: There is no row, columns differ in length, or a label is not a number.
+            ValueError: There are no rows, columns differ in length, or a label is not finite.
         """
         _check(rows)
         clusters = question_clusters(rows.datasets, rows.questions)
@@ -278,16 +278,16 @@ class JointBootstrap:
         columns = NumberedRows(rows, clusters, self._strata)
         self._parts = [JudgedPart(columns, part) for part in parts]
 
-    def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
-        """Asks for a metric in every part."""
+    def add_metric(self, metric: str, statistics: Sequence[Statistic]) -> list[PartDraws]:
+        """Request statistics of a metric in every part."""
         return [part.add(metric, statistics) for part in self._parts]
 
-    def pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
-        """Asks for the differences of two metrics on the rows that both scored."""
+    def add_pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
+        """Request the differences of two metrics on the rows that both scored."""
         return PairDraws(self._parts, names, statistics)
 
     def run(self, *, resamples: int, seed: int) -> None:
-        """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
+        """Compute point values and all draws; rank statistics use the first `RANK_DRAWS` draws."""
         for part in self._parts:
             part.settle()
         done = 0
@@ -301,9 +301,9 @@ class JointBootstrap:
 def _check(rows: JudgedRows) -> None:
     count = len(rows.labels)
     if not count:
-        raise ValueError("there is no labelled row")
+        raise ValueError("no labelled rows")
     if not np.isfinite(rows.labels).all():
-        raise ValueError("a label is not a number: leave such rows out")
+        raise ValueError("a label is not a finite number: leave such rows out")
     lengths = {"datasets": len(rows.datasets), "models": len(rows.models), "questions": len(rows.questions)}
     lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
     lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
@@ -311,19 +311,19 @@ def _check(rows: JudgedRows) -> None:
     check_lengths(count, "labels", lengths)
 
 
-def drawn_beside_people(
+def draws_with_human_rate(
     rows: JudgedRows, parts: Sequence[Part], statistics: Sequence[Statistic], *, resamples: int, seed: int
-) -> tuple[Sequence[CellDraws], Mapping[str, Sequence[CellDraws]]]:
+) -> tuple[Sequence[PartDraws], Mapping[str, Sequence[PartDraws]]]:
     """Return the human rate of every part, and the statistics of every metric there, from the same draws."""
     bootstrap = JointBootstrap(_with_human(rows), parts)
-    human = bootstrap.cells(_HUMAN, ["human_rate"])
-    tables = {metric: bootstrap.cells(metric, statistics) for metric in rows.scores}
+    human = bootstrap.add_metric(_HUMAN, ["human_rate"])
+    tables = {metric: bootstrap.add_metric(metric, statistics) for metric in rows.scores}
     bootstrap.run(resamples=resamples, seed=seed)
     return human, tables
 
 
 def _with_human(rows: JudgedRows) -> JudgedRows:
-    """Add a metric `_HUMAN` whose verdicts are the labels; it has none where labels leave [0, 1]."""
+    """Add a metric `_HUMAN` whose verdicts are the labels, or missing if any label lies outside [0, 1]."""
     positive = right(rows.labels)
     verdicts = np.full(len(rows.labels), np.nan) if positive is None else positive.astype(np.float64)
     return replace(rows, scores={**rows.scores, _HUMAN: rows.labels}, verdicts={**rows.verdicts, _HUMAN: verdicts})

@@ -1,4 +1,4 @@
-"""Statistics of ranks, of rows as they are drawn: Spearman's rho, Kendall's tau and AUC for many draws at once."""
+"""Rank statistics for many draws at once: Spearman's rho, Kendall's tau and AUC."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,22 +11,23 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import Sample
 from gradewire_stats.agreement.statistics import RANK_STATISTICS, Statistic, pearson_of_sums
 
-# Statistics of ranks sort every draw again, many times the cost of a sum: their intervals come from fewer draws.
+# Rank statistics sort every draw, at many times the cost of a sum, so their intervals use fewer draws.
 RANK_DRAWS = 1000
-# Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
+# Kendall's tau needs a pass for each distinct label. With more labels than this, a plain loop over even fewer draws
+# runs.
 MAX_LABEL_LEVELS = 16
 LOOPED_DRAWS = 200
-# Some arrays of this size stay in a core's cache.
+# A few arrays of this size fit into a core's cache.
 NUMBERS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Rows by ascending value, equal values in one group; worked out once for all resamples.
+    """Rows by ascending value, grouped by equal values; computed once for all draws.
 
     Attributes:
-        order: int[rows], positions of the rows by ascending value; None where the rows stand so already.
-        starts: int[groups], where each group of equal values starts in `order`.
+        order: int[rows], positions of the rows by ascending value; None if the rows are already ascending.
+        starts: int[groups], start of each group of equal values in `order`.
         group: int[rows], group of each row.
     """
 
@@ -36,7 +37,7 @@ class Ordering:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Self:
-        """Orders `values`, float64[rows] without NaN, at least one row."""
+        """Order `values`, float64[rows] without NaN, at least one row."""
         order = np.argsort(values, kind="stable")
         ascending = values[order]
         first = np.ones(len(values), dtype=bool)
@@ -47,7 +48,7 @@ class Ordering:
         return cls(None if in_place else order, np.flatnonzero(first), group)
 
     def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weight of every group, float64[resamples, groups]."""
+        """Return the weight of every group, float64[resamples, groups]."""
         ascending = weights if self.order is None else weights[:, self.order]
         if len(self.starts) == len(self.group):
             return ascending
@@ -55,17 +56,17 @@ class Ordering:
         return summed
 
     def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean rank of every row within its resample, from 1, float64[resamples, rows]."""
+        """Return the mean rank of every row within its resample, from 1, float64[resamples, rows]."""
         totals = self.totals(weights)
         ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
         return ranks[:, self.group]
 
 
 def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Spearman's rho of every resample, float64[resamples]; NaN where a side is constant."""
+    """Return Spearman's rho of every resample, float64[resamples]; NaN if a side is constant."""
     rank_x, rank_y = x.midranks(weights), y.midranks(weights)
     total = weights.sum(axis=1)
-    # The mean rank is known beforehand, so both sides are centred at no cost.
+    # The mean rank is known, so centring both sides costs nothing.
     middle = (total[:, None] + 1) / 2
     dx, dy = rank_x - middle, rank_y - middle
     weighted_x, weighted_y = weights * dx, weights * dy
@@ -75,9 +76,7 @@ def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[
 
 
 def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Kendall's tau-b of every resample.
-
-    Costs one pass for each distinct value of `y`: meant for labels of a few levels.
+    """Return Kendall's tau-b of every resample, with one pass for each distinct value of `y`.
 
     Args:
         weights: float64[resamples, rows], whole numbers.
@@ -85,14 +84,14 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
         y: Order of the labels.
 
     Returns:
-        float64[resamples]; NaN where a side is constant in the resample.
+        float64[resamples]; NaN if a side is constant in the resample.
     """
     lower = np.zeros((len(weights), len(x.starts)))
     surplus = np.zeros(len(weights))
     for level in range(len(y.starts)):
         here = x.totals(weights * (y.group == level))
         cumulative = np.cumsum(lower, axis=1)
-        # Pairs with a lower label: concordant where the score is lower too, discordant where it is higher.
+        # Count pairs with a lower label: concordant if the score is lower too, discordant if it is higher.
         surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
         lower += here
     total = weights.sum(axis=1)
@@ -112,10 +111,10 @@ def _tied_weights(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 def two_labels(
     weights: NDArray[np.float64], x: Ordering, upper: NDArray[np.bool_]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """All statistics of ranks at the price of one, for labels of two levels.
+    """Return all rank statistics for labels of two levels, at the cost of one.
 
-    With U (upper, lower) pairs of which S are in order (ties half): AUC = S / U; concordant minus discordant pairs are
-    2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
+    With U (upper, lower) pairs, S of them in order (ties count half): AUC = S / U; concordant minus discordant pairs
+    are 2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
 
     Args:
         weights: float64[resamples, rows], whole numbers.
@@ -123,7 +122,7 @@ def two_labels(
         upper: bool[rows], rows with the higher label.
 
     Returns:
-        float64[resamples] of each; NaN where a side is constant in the resample, for AUC only if that is the labels.
+        float64[resamples] of each; NaN if a side is constant in the resample (for AUC: if the labels are).
     """
     groups = x.totals(weights)
     high = x.totals(weights * upper)
@@ -138,7 +137,7 @@ def two_labels(
     squares = np.einsum("ij,ij->i", groups, groups)
     cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
     untied_scores = (total * total - squares) / 2
-    # Twelve times the spread of the midranks.
+    # Twelve times the variance sum of the midranks.
     rank_spread = total**3 - cubes
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -155,7 +154,7 @@ def two_labels(
 
 
 class RankedSample:
-    """A sample with its orders worked out, once for all draws."""
+    """A sample with its orderings, computed once for all draws."""
 
     def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
         self._sample = sample
@@ -167,14 +166,14 @@ class RankedSample:
         self._looped = 0
 
     def resample(self, weights: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
-        """Return the values of statistics of ranks in draws.
+        """Return the rank statistics of draws.
 
         Args:
             weights: float64[draws, questions], how often each question was drawn.
 
         Returns:
-            float64[draws] of each wanted statistic; NaN where it is not defined. Kendall's tau ends after
-            `LOOPED_DRAWS` draws in all where labels have many levels.
+            float64[draws] of each wanted statistic; NaN if undefined. With many label levels, Kendall's tau stops after
+            `LOOPED_DRAWS` draws in total.
         """
         step = max(1, NUMBERS_AT_A_TIME // max(1, len(self._sample.scores)))
         parts: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in self._wanted}
@@ -200,7 +199,7 @@ class RankedSample:
         upper = self._labels.group == len(self._labels.starts) - 1
         found = two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
-            # Two labels on the same side of 0.5 can be ranked, but there is only one class; verdicts have their own.
+            # Two labels on the same side of 0.5 can be ranked, but form one class. AUC then uses the verdict labels.
             found["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 

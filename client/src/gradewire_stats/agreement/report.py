@@ -1,9 +1,9 @@
-"""Agreement of scores with people, or with an evaluator in their place."""
+"""Agreement of scores with human labels, or with another evaluator."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gradewire_stats.agreement.joint_bootstrap import CellDraws, JointBootstrap, StatisticDifference, mean_over
+from gradewire_stats.agreement.joint_bootstrap import JointBootstrap, PartDraws, StatisticDifference, mean_over
 from gradewire_stats.agreement.rows import JudgedRows, Level, parts_of
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.bootstrap import CellsMean, Estimate
@@ -13,18 +13,18 @@ COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
 @dataclass(frozen=True, slots=True)
 class CellAgreement:
-    """One line of the table: a data set and model, one of them, a group, or all rows.
+    """A row of the table: a data set and model, one of the two, a group, or all rows.
 
     Attributes:
-        level: What the rows have in common.
+        level: The common property of the rows.
         dataset: Name, or "" at the levels "model", "group" and "all".
         model: Name, or "" at the levels "dataset", "group" and "all".
         group: Name at the level "group", else "".
         rows: Rows with a score.
-        failed: Rows without.
-        judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
-        questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
-            data set. With fewer than `bootstrap.LEAST_QUESTIONS` no figure has an interval.
+        failed: Rows without a score.
+        judged: Rows with a verdict, the basis of accuracy, F1, precision, recall, positive rate and deviation.
+        questions: Questions behind the scored rows that can vary between draws: all, less one for each data set after
+            the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
     """
 
     level: Level
@@ -43,8 +43,8 @@ class MetricAgreement:
     """Agreement of one metric.
 
     Attributes:
-        cells: Lines of the table, the finest level first, all rows last.
-        headline: Mean of the "cell" lines in which the statistic is defined, which says how many these are.
+        cells: Rows of the table, the finest level first, all rows last.
+        headline: Mean over the level "cell", of the parts that define the statistic.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class AgreementReport:
     seed: int = 0
 
 
-def agreement(  # noqa: PLR0913 - one table, five optional choices about it
+def agreement(  # noqa: PLR0913 - one table and five options
     rows: JudgedRows,
     *,
     compare: Sequence[tuple[str, str]] = (),
@@ -70,34 +70,34 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
     resamples: int = 5000,
     seed: int = 0,
 ) -> AgreementReport:
-    """Compares scores with labels.
+    """Compare scores with labels.
 
-    Intervals are percentiles over draws of whole questions, stratified by data set; all metrics, cells and comparisons
-    see the same draws. Spearman, Kendall and AUC use the first `RANK_DRAWS` of them. docs/reference/statistics.md
-    defines every statistic.
+    Intervals are percentiles over draws of whole questions, stratified by data set. All metrics, parts and comparisons
+    share the draws; Spearman, Kendall and AUC use the first `RANK_DRAWS`. docs/reference/statistics.md defines every
+    statistic.
 
     Args:
-        rows: Scores and labels; at least one row. `JudgedRows.beside_evaluator` puts an evaluator in people's place.
-        compare: Pairs of metric labels whose differences are wanted.
-        compare_statistics: Which differences.
-        statistics: Which statistics the tables hold.
+        rows: Scores and labels; at least one row. `JudgedRows.beside_evaluator` compares with an evaluator instead.
+        compare: Pairs of metric labels to compare.
+        compare_statistics: Statistics to compare.
+        statistics: Statistics of the tables.
         resamples: Number of draws.
-        seed: Same seed, same intervals.
+        seed: Seed of the draws.
 
     Returns:
         One table per metric in the order of `rows.scores`, and one comparison per pair and statistic.
 
     Raises:
         MissingScipyError: scipy is not installed.
-        ValueError: There is no row, columns differ in length, a label is not a number, or `compare` names an unknown
+        ValueError: There are no rows, columns differ in length, a label is not finite, or `compare` names an unknown
             metric.
     """
     unknown = {name for pair in compare for name in pair} - rows.scores.keys()
     if unknown:
-        raise ValueError(f"cannot compare {', '.join(sorted(unknown))}: scored are {', '.join(rows.scores)}")
+        raise ValueError(f"cannot compare {', '.join(sorted(unknown))}: name scored metrics: {', '.join(rows.scores)}")
     bootstrap = JointBootstrap(rows, parts_of(rows))
-    tables = {metric: bootstrap.cells(metric, statistics) for metric in rows.scores}
-    pairs = [bootstrap.pair(names, compare_statistics) for names in compare]
+    tables = {metric: bootstrap.add_metric(metric, statistics) for metric in rows.scores}
+    pairs = [bootstrap.add_pair(names, compare_statistics) for names in compare]
     bootstrap.run(resamples=resamples, seed=seed)
     return AgreementReport(
         [_metric_agreement(metric, table, statistics) for metric, table in tables.items()],
@@ -106,7 +106,7 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
     )
 
 
-def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[Statistic]) -> MetricAgreement:
+def _metric_agreement(metric: str, table: list[PartDraws], statistics: Sequence[Statistic]) -> MetricAgreement:
     lines = []
     for cell in table:
         part, sample = cell.part, cell.sample

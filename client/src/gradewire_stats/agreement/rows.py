@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 RIGHT_FROM = 0.5
-"""Labels and verdicts are right from here."""
-# Labels outside [0, 1] give no figure of verdicts: those of an evaluator that has none.
+"""Lowest label or score that counts as right."""
+# A label outside [0, 1] leaves verdict statistics undefined, as for an evaluator without verdicts.
 _NO_VERDICT = 2.0
 
 
 def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Labels as right or wrong.
+    """Return labels as right or wrong.
 
     Args:
         labels: float64[rows], human labels without NaN.
 
     Returns:
-        True from 0.5 upward; None where a label lies outside [0, 1], because then nobody said what counts as right.
+        True from 0.5 up; None if a label lies outside [0, 1], because then nothing defines right.
     """
     if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
         return None
@@ -29,20 +29,20 @@ def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """Scores of several metrics beside human labels.
+    """Scores of several metrics, with human labels.
 
     Attributes:
-        scores: float64[rows] of each metric; NaN where the row failed, which keeps it out of every figure.
-        verdicts: float64[rows] of each metric: 1 right, 0 wrong, NaN where the metric gives no verdict.
-        labels: float64[rows] without NaN. Verdicts, AUC and accuracy need labels in [0, 1] and take 0.5 upward for
+        scores: float64[rows] of each metric; NaN for a failed row, which no statistic counts.
+        verdicts: float64[rows] of each metric: 1 right, 0 wrong, NaN without a verdict.
+        labels: float64[rows] without NaN. Verdicts, AUC and accuracy need labels in [0, 1] and count 0.5 or more as
             right.
-        datasets: Data set of each row; "" where it has none.
-        models: Model under test of each row; "" where it has none.
-        questions: Key of the question that each row answers; rows of one data set that share it are drawn together and
-            compared with each other by `pairwise`, a blank one stands for itself. The words of a question do for
-            texts; the same words about another image are another question and need another key.
-        groups: Group of each row (a kind of question, say), "" where it has none; empty where nobody asked for groups.
-        verdict_labels: float64[rows], labels that verdicts and AUC are compared with in place of `labels`; None: these.
+        datasets: Data set of each row; "" without one.
+        models: Model under test of each row; "" without one.
+        questions: Key of each row's question. Rows of one data set with the same key are drawn together and compared
+            with each other by `pairwise`; a blank key is unique. For texts the question's words are a good key; the
+            same words about another image need another key.
+        groups: Group of each row (for example a kind of question), "" without one; empty if no groups are wanted.
+        verdict_labels: float64[rows], labels for verdicts and AUC instead of `labels`; None: `labels`.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -55,28 +55,28 @@ class JudgedRows:
     verdict_labels: NDArray[np.float64] | None = None
 
     def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
-        """Return the same rows, whose `labels` are an evaluator's scores, with its verdicts as `verdict_labels`.
+        """Return the same rows with an evaluator's verdicts as `verdict_labels`; `labels` are its scores.
 
         Args:
-            verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows where it gives none, and then AUC and the
-                statistics of verdicts are not defined.
+            verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows if the evaluator gives none, which leaves AUC and
+                verdict statistics undefined.
         """
         return replace(self, verdict_labels=np.where(np.isnan(verdicts), _NO_VERDICT, verdicts))
 
     def with_cuts(self, cuts: Mapping[str, float]) -> Self:
-        """The same rows with verdicts from scores.
+        """Return the same rows with verdicts from scores.
 
         Args:
-            cuts: By metric, the score from which an answer counts as right; replaces the metric's own verdicts.
+            cuts: Lowest score of a right answer, by metric; replaces the metric's own verdicts.
 
         Raises:
-            ValueError: A metric is unknown, or its cut is not a number.
+            ValueError: A metric is unknown, or its cut is not finite.
         """
         for metric, cut in cuts.items():
             if metric not in self.scores:
-                raise ValueError(f"cannot cut {metric}: scored are {', '.join(self.scores)}")
+                raise ValueError(f"cannot cut {metric}: name a scored metric: {', '.join(self.scores)}")
             if not np.isfinite(cut):
-                raise ValueError(f"the cut of {metric} is {cut}: it must be a number")
+                raise ValueError(f"the cut of {metric} is {cut}: use a finite number")
         cut_verdicts = {
             metric: np.where(np.isnan(self.scores[metric]), np.nan, (self.scores[metric] >= cut).astype(np.float64))
             for metric, cut in cuts.items()
@@ -89,10 +89,10 @@ Level = Literal["cell", "dataset", "model", "group", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows that have data set, model, both, a group or nothing in common.
+    """Rows with the same data set, model, both or group, or all rows.
 
     Attributes:
-        level: What they have in common.
+        level: The common property.
         rows: int[rows of the part], positions in the table.
     """
 
@@ -104,10 +104,10 @@ class Part:
 
 
 def parts_of(rows: JudgedRows) -> list[Part]:
-    """Parts of a table, the finest first, all rows last.
+    """Return the parts of a table, the finest first, all rows last.
 
-    A level that would only repeat the lines above it is left out: the only line is then the "cell". Rows without a
-    group are in no group's line.
+    A level that would only repeat the parts above it is left out; a single part is a "cell". Rows without a group are
+    in no group's part.
     """
     cells = rows_by(list(zip(map(str, rows.datasets), map(str, rows.models), strict=True)))
     names, under_test = rows_by(list(map(str, rows.datasets))), rows_by(list(map(str, rows.models)))
@@ -128,7 +128,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 
 def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
-    """Positions of each key, int[rows that have it], by ascending key."""
+    """Return the positions of each key, int[rows with the key], by ascending key."""
     found: dict[Key, list[int]] = {}
     for row, key in enumerate(keys):
         found.setdefault(key, []).append(row)
@@ -137,14 +137,14 @@ def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows that have a score, by ascending score, so that no draw has to be sorted again.
+    """Rows with a score, by ascending score, so that no draw needs sorting.
 
     Attributes:
         scores: float64[rows], finite.
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows].
-        verdict_labels: float64[rows], those that verdicts are compared with.
-        positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
+        verdict_labels: float64[rows], labels to compare verdicts with.
+        positive: bool[rows], labelled right; None if a label of the table lies outside [0, 1].
         clusters: int[rows], question of each row.
         failed: Rows of the part without a score.
     """
@@ -165,7 +165,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """A table with its questions numbered, once for all samples of it.
+    """A table with numbered questions, shared by all its samples.
 
     Attributes:
         clusters: int[rows], question of each row.
@@ -177,11 +177,11 @@ class NumberedRows:
     strata: NDArray[np.intp]
 
     def usable(self, part: NDArray[np.intp], *metrics: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows of a part all metrics scored, and which of these all judged: two bool[rows of the part].
+        """Return which rows of a part all metrics scored, and which they all judged too: two bool[rows of the part].
 
         Args:
             part: int[rows of the part], positions in the table.
-            *metrics: One at least.
+            *metrics: At least one metric.
         """
         scored = np.all([np.isfinite(self.rows.scores[metric][part]) for metric in metrics], axis=0)
         unjudged = np.any([np.isnan(self.rows.verdicts[metric][part]) for metric in metrics], axis=0)
@@ -190,7 +190,7 @@ class NumberedRows:
     def sample(
         self, metric: str, part: NDArray[np.intp], *, scored: NDArray[np.bool_], judged: NDArray[np.bool_]
     ) -> Sample:
-        """One metric on the rows that are `scored` (as `usable` gives them), its clusters as in the table."""
+        """Return one metric on the `scored` rows (from `usable`), with the table's cluster numbers."""
         rows = self.rows
         kept = np.flatnonzero(scored)
         kept = kept[np.argsort(rows.scores[metric][part[kept]], kind="stable")]

@@ -1,4 +1,4 @@
-"""Statistics of scores beside labels: their names, point values, and values that follow from sums over questions."""
+"""Agreement statistics: their names, point values, and values from sums over questions."""
 
 import math
 import warnings
@@ -22,14 +22,14 @@ JUDGED_STATISTICS = {*VERDICT_STATISTICS, "human_rate"}
 
 
 def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve: the share of (right, wrong) pairs that the scores order rightly, ties counted half.
+    """Return the area under the ROC curve: the share of (right, wrong) pairs in the right order, ties counted half.
 
     Args:
         scores: float64[rows] without NaN.
         positive: bool[rows].
 
     Returns:
-        0 to 1; NaN where one of the two classes is missing.
+        0 to 1; NaN if one of the two classes is missing.
     """
     positives = int(positive.sum())
     negatives = len(positive) - positives
@@ -42,15 +42,15 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
 def correlations(
     scores: NDArray[np.float64], labels: NDArray[np.float64], statistics: Collection[Statistic]
 ) -> dict[Statistic, float]:
-    """Pearson, Spearman and Kendall's tau-b, those of them that `statistics` names.
+    """Return Pearson's, Spearman's and Kendall's tau-b correlation, as far as `statistics` names them.
 
     Args:
         scores: float64[rows] without NaN.
         labels: float64[rows] without NaN.
-        statistics: Which are wanted; others are passed over.
+        statistics: Wanted statistics; others are ignored.
 
     Returns:
-        NaN where a side is constant or there are fewer than two rows.
+        NaN if a side is constant or there are fewer than two rows.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -64,7 +64,7 @@ def correlations(
     varied = len(scores) > 1 and scores.min() < scores.max() and labels.min() < labels.max()
     values: dict[Statistic, float] = {}
     with warnings.catch_warnings():
-        # Nearly constant input only warns; the value is then as good as float64 allows.
+        # Nearly constant input only warns; the value is as exact as float64 allows.
         warnings.simplefilter("ignore")
         for name, function in functions.items():
             if name in statistics:
@@ -80,25 +80,25 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     sum_xx: NDArray[np.float64],
     sum_yy: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Pearson's r from sums over rows, each float64[resamples]; NaN where a side is constant."""
+    """Return Pearson's r from sums over rows, each float64[resamples]; NaN if a side is constant."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
-        # What rounding leaves of a constant side is not a spread.
+        # Rounding can leave a small spread on a constant side; ignore it.
         defined = (spread_x > 1e-12 * sum_xx) & (spread_y > 1e-12 * sum_yy)
         covariance = sum_xy - sum_x * sum_y / total
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
 
 
-# Up to this many answers to a question are compared each with each, for all questions at once; more of them are counted
-# by sorting, question by question, because the number of pairs grows with the square.
+# Questions with up to this many answers compare all pairs, for all questions at once. Larger ones are counted by
+# sorting, one question at a time, because the number of pairs grows with the square.
 COMPARED_EACH = 32
 
 
 def ordered_pairs(
     scores: NDArray[np.float64], labels: NDArray[np.float64], clusters: NDArray[np.intp], *, count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Counts pairs of rows of one question with different labels.
+    """Count pairs of rows of one question with different labels.
 
     Args:
         scores: float64[rows], finite.
@@ -107,7 +107,7 @@ def ordered_pairs(
         count: Number of questions.
 
     Returns:
-        Two float64[questions]: pairs that the scores order as the labels do, ties of scores counted half, and all
+        Two float64[questions]: pairs that scores and labels order the same way (ties of scores count half), and all
         pairs.
     """
     in_order, pairs = np.zeros(count), np.zeros(count)
@@ -131,7 +131,7 @@ def _compare_each(
     in_order: NDArray[np.float64],
     pairs: NDArray[np.float64],
 ) -> None:
-    """Adds to `in_order` and `pairs`; rows of a question stand beside each other."""
+    """Add to `in_order` and `pairs`; the rows of a question must be adjacent."""
     for apart in range(1, COMPARED_EACH):
         same = np.flatnonzero(clusters[apart:] == clusters[:-apart])
         if not len(same):
@@ -151,7 +151,7 @@ def _count_by_sorting(scores: NDArray[np.float64], labels: NDArray[np.float64]) 
     different_scores = total - _tied_pairs(scores)
     if not different_labels or not different_scores:
         return different_labels / 2, different_labels
-    # tau-b is (concordant - discordant) over the root of both counts; the numerator is a whole number.
+    # tau-b is (concordant - discordant) divided by the root of both counts; the numerator is a whole number.
     tau = float(scipy_stats().kendalltau(scores, labels).statistic)
     surplus = round(tau * float(np.sqrt(different_labels * different_scores)))
     return (different_labels + surplus) / 2, different_labels
@@ -165,12 +165,13 @@ def _tied_pairs(values: NDArray[np.float64]) -> float:
 def sums_by_question(
     sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Sums that the statistics are made of.
+    """Return the sums from which the statistics follow.
 
     Args:
         sample: Rows whose `clusters` count from 0 to `count` - 1.
-        statistics: Which are wanted; those of verdicts give no sums where there is no verdict or labels leave [0, 1].
-        label_scale: Middle and width of the labels: the same for all samples of a part, so that their sums are too.
+        statistics: Wanted statistics. Verdict statistics have no sums without verdicts, or with labels outside [0, 1].
+        label_scale: Middle and half width of the labels, the same for all samples of a part, so that they can share
+            sums.
         count: Number of questions.
 
     Returns:
@@ -182,7 +183,7 @@ def sums_by_question(
 
     sums: dict[str, NDArray[np.float64]] = {}
     if "pearson" in statistics and len(sample.scores):
-        # Centred and scaled first: sums of squares lose digits where the spread is small beside the mean.
+        # Centre and scale first: sums of squares lose digits if the spread is small compared with the mean.
         dx = standard(sample.scores, *scale_of(sample.scores))
         dy = standard(sample.labels, *label_scale)
         sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
@@ -204,7 +205,7 @@ def sums_by_question(
 
 
 def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Middle and half width of values, computed so that no finite value overflows; width 1 where all are alike."""
+    """Return middle and half width of values, without overflow for finite values; width 1 if all are equal."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
@@ -213,21 +214,21 @@ def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
-    """Values between -1 and 1 (for those the scale was taken from)."""
+    """Return values scaled to -1 to 1, if the scale was taken from them."""
     return values / half - middle / half if half > 1 else (values - middle) / half
 
 
 def additive_values(
     sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """Return the statistics that follow from sums over rows, in draws.
+    """Return the statistics that follow from sums over rows, for draws.
 
     Args:
-        sums: float64[draws] by name, as `sums_by_question` names them.
-        statistics: Which are wanted.
+        sums: float64[draws] by name, as from `sums_by_question`.
+        statistics: Wanted statistics.
 
     Returns:
-        float64[draws] of each that has sums; NaN where it is not defined in a draw.
+        float64[draws] of each statistic with sums; NaN if undefined in a draw.
     """
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,1 +1,1 @@
-"""Thresholds and probabilities fitted on labelled answers, and measured on answers held out."""
+"""Thresholds and probabilities, fitted on labelled answers and tested on held-out answers."""

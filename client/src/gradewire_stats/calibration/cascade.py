@@ -1,4 +1,4 @@
-"""Fits of metric `auto`: thresholds with a bounded risk, the gain of a judge, and their quality on held-out rows."""
+"""Fit metric `auto`: thresholds with a bounded risk, the gain of a judge, and tests on held-out rows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
 
 DELTA = 0.1
-"""Probability with which the bound of a risk may fail, unless it is said otherwise."""
+"""Default probability with which the bound of a risk may fail."""
 EXACT = 2.0
-"""Confidence of an exact match: above that of every probability."""
+"""Confidence of an exact match, above every probability."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,12 +25,12 @@ class CascadeRows:
 
     Attributes:
         exact: bool[rows], `exact_match`.
-        probability: float64[rows], of `correctness`.
-        denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`: the answer denies what it says.
-        right: bool[rows], people's.
-        judge_verdicts: float64[rows], 1 right, 0 wrong, NaN where the judge was not asked or failed.
-        judge_scores: float64[rows], the judge's score; NaN where there is none.
-        questions: Of each row, as written; a blank one is a question of its own.
+        probability: float64[rows], from `correctness`.
+        denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`: the answer denies its own content.
+        right: bool[rows], human labels.
+        judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not asked or failed.
+        judge_scores: float64[rows], the judge's score; NaN without one.
+        questions: Question of each row, as written; a blank one is unique.
     """
 
     exact: NDArray[np.bool_]
@@ -46,27 +46,27 @@ class CascadeRows:
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """float64[rows]: EXACT, else that of `correctness` in its verdict, 0.5 to 1; 0.5 where it is denied."""
+        """float64[rows]: EXACT, else confidence of `correctness` in its verdict, 0.5 to 1; 0.5 if denied."""
         sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
         return np.where(self.exact, EXACT, sure)
 
     @property
     def verdicts(self) -> NDArray[np.bool_]:
-        """bool[rows], of the cheap metrics."""
+        """bool[rows], from the cheap metrics."""
         return self.exact | (self.probability >= 0.5)
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], of the cheap metrics: 1 where a reference is matched, else the probability."""
+        """float64[rows], from the cheap metrics: 1 for an exact match, else the probability."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
-        """The rows of a mask, bool[rows]."""
+        """Return the rows of a mask, bool[rows]."""
         columns = {each.name: getattr(self, each.name)[kept] for each in fields(self) if each.name != "questions"}
         return CascadeRows(**columns, questions=list(compress(self.questions, kept)))
 
     def half(self, half: Half) -> "CascadeRows":
-        """The rows whose question belongs to a half."""
+        """Return the rows with questions in a half."""
         return self.where(np.array([half_of(question) == half for question in self.questions], dtype=np.bool_))
 
     @property
@@ -76,13 +76,13 @@ class CascadeRows:
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """bool[rows], whether the judge gave a verdict."""
+        """bool[rows], True if the judge gave a verdict."""
         return ~np.isnan(self.judge_verdicts)
 
 
 SHARES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 LEAST_ROWS: Final = 20
-"""Judged rows without which nothing is said of a judge."""
+"""Number of judged rows needed for a statement about a judge."""
 EVERYWHERE: Final = EXACT + 1
 _ERROR: Final = 0.05
 
@@ -92,14 +92,14 @@ class JudgeGain:
     """Judge and cheap metrics on the rows below a confidence.
 
     Attributes:
-        share: Of all rows, at most so many are below it.
+        share: Maximum share of all rows below the confidence.
         below: The confidence.
-        rows: Judged rows there.
-        cheap: Their accuracy by the cheap metrics; NaN without rows.
-        judge: Their accuracy by the judge; NaN without rows.
-        low: Lower end of the paired interval of judge minus cheap, over questions; NaN where there are too few rows.
-        high: Upper end of it.
-        adds: Whether the interval lies above 0.
+        rows: Judged rows below it.
+        cheap: Accuracy of the cheap metrics on these; NaN without rows.
+        judge: Accuracy of the judge on these; NaN without rows.
+        low: Lower end of the paired interval of judge minus cheap, over questions; NaN with too few rows.
+        high: Upper end.
+        adds: True if the interval lies above 0.
     """
 
     share: float
@@ -112,15 +112,15 @@ class JudgeGain:
     adds: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; NaN is left out."""
+        """Return a dict for JSON, without NaN values."""
         return {name: value for name, value in asdict(self).items() if value == value}  # noqa: PLR0124 - NaN is not
 
 
 def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeGain, ...]:
-    """Compares judge and cheap metrics among the least certain SHARES of the rows.
+    """Compare judge and cheap metrics among the least certain SHARES of the rows.
 
-    All intervals together miss with a probability of 5 % (Bonferroni): the widest share whose interval lies above 0 is
-    taken, and with more looks one of them would lie there by luck.
+    All intervals together miss with a probability of 5 % (Bonferroni). The widest share with an interval above 0
+    counts; without the correction, one of so many intervals would lie there by luck.
     """
     ordered = np.sort(rows.confidence)
     clusters = rows.clusters
@@ -150,14 +150,14 @@ def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeG
 
 
 def judged_below(gains: Sequence[JudgeGain]) -> float | None:
-    """The confidence below which the judge is worth asking: that of the largest share where it adds; None: nowhere."""
+    """Return the confidence below which a judge helps, from the largest share with a gain; None without a gain."""
     return max((each.below for each in gains if each.adds), default=None)
 
 
 def _interval(
     differences: NDArray[np.float64], clusters: NDArray[np.intp], *, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Of the mean, by draws of whole questions."""
+    """Return the interval of the mean, from draws of whole questions."""
     _, own = np.unique(clusters, return_inverse=True)
     sums, counts = np.bincount(own, weights=differences), np.bincount(own)
     means = ratio_draws(sums[:, None], counts[:, None], resamples=resamples, seed=seed)
@@ -167,10 +167,10 @@ def _interval(
 
 
 def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
-    """p-values of "more than the share `risk` of accepted verdicts is wrong", of independent rows.
+    """Return p-values of "more than the share `risk` of accepted verdicts is wrong", for independent rows.
 
     Args:
-        wrong: intp[sets], wrong ones among the accepted rows.
+        wrong: intp[sets], wrong verdicts among the accepted rows.
         accepted: intp[sets], accepted rows; without any the p-value is 1.
         risk: Above 0 and below 1.
     """
@@ -178,13 +178,13 @@ def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: fl
 
 
 def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, delta: float) -> int | None:
-    """Fixed sequence testing: the last of the hypotheses from `start` on that are all rejected at the level `delta`.
+    """Return the last hypothesis of a fixed sequence test: all from `start` to it are rejected at the level `delta`.
 
-    With the probability 1 - delta none of those from `start` to the result is true. The order and the start must not
-    depend on what is tested.
+    With probability 1 - delta none of the rejected hypotheses is true. The order and the start must not depend on the
+    tested data.
 
     Returns:
-        Its position; None where already the first is not rejected.
+        Position of the hypothesis; None if the first one is not rejected.
     """
     rejected = sum(1 for _ in takewhile(lambda p_value: p_value <= delta, p_values[start:]))
     return start + rejected - 1 if rejected else None
@@ -195,18 +195,18 @@ RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.1
 BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 _CANDIDATES: Final = 200
 _LEAST_SHARE: Final = 0.1
-"""Of the rows that the first threshold to be tested accepts: fewer would end the sequence by chance."""
+"""Share of rows that the first tested threshold accepts at least; fewer would end the sequence by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRisk:
-    """What was fitted for one risk.
+    """The fit for one risk.
 
     Attributes:
         risk: The bound.
-        accepts_from: Least confidence of accepted verdicts; infinite: none is accepted.
-        accepted: Rows with such verdicts, of those that were tested: one of each question.
-        wrong: Wrong ones of these.
+        accepts_from: Lowest confidence of accepted verdicts; infinite: none is accepted.
+        accepted: Tested rows with accepted verdicts, at most one of each question.
+        wrong: Wrong verdicts among them.
     """
 
     risk: float
@@ -220,11 +220,11 @@ class CascadeFit:
     """A fit of `auto`.
 
     Attributes:
-        budgets: Budget and least confidence of accepted verdicts, ascending.
+        budgets: Budgets with their lowest confidence of accepted verdicts, ascending.
         gains: Judge against cheap metrics among the least certain rows.
-        judged_below: Confidence below which the judge is worth asking; None: nowhere.
-        delta: The bounds hold with the probability 1 - delta each.
-        form: The form that a model stores, JSON.
+        judged_below: Confidence below which a judge helps; None: it never does.
+        delta: Each bound fails with at most this probability.
+        form: The JSON that a model stores.
     """
 
     risks: tuple[FittedRisk, ...]
@@ -238,20 +238,20 @@ class CascadeFit:
 def fit_cascade(
     rows: CascadeRows, provenance: Mapping[str, Any], *, delta: float = DELTA, resamples: int = 2000, seed: int = 0
 ) -> CascadeFit:
-    """Fits on labelled rows that the fit of `correctness` has not seen.
+    """Fit on labelled rows that the fit of `correctness` has not seen.
 
     Args:
-        rows: At least one; rows of a question depend on each other, questions do not.
-        provenance: What the form says of encoder, judge and rows; see docs/reference/auto.md.
+        rows: At least one. Rows of one question may depend on each other; questions must not.
+        provenance: Encoder, judge and rows, for the form; see docs/reference/auto.md.
         delta: Probability with which the bound of a risk may fail, above 0 and below 1.
-        resamples: Draws behind the intervals of the judge's gain.
-        seed: Of these draws.
+        resamples: Draws for the intervals of the judge's gain.
+        seed: Seed of the draws.
 
     Raises:
-        ValueError: There is no row, or delta is out of range.
+        ValueError: There are no rows, or delta is out of range.
     """
     if not len(rows):
-        raise ValueError("there is no row to fit on")
+        raise ValueError("no rows to fit on")
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1, not {delta}")
     risks = fitted_risks(rows, delta)
@@ -273,12 +273,12 @@ def fit_cascade(
 
 
 def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
-    """For each of RISKS the most verdicts that may be accepted: learn then test, by fixed sequence testing.
+    """Find the most verdicts to accept for each of RISKS: learn then test, by fixed sequence testing.
 
-    Answers to one question depend on each other, so one of each question is drawn, and these rows are what is tested.
-    Thresholds are tested from the surest verdicts on, each against "more than the share `risk` of what it accepts is
-    wrong". The first one tested accepts a tenth of the rows, and as many as would pass at delta² were none of them
-    wrong; neither depends on labels. A smaller risk never accepts more than a larger one.
+    Answers to one question depend on each other, so the tests use one drawn row of each question. Thresholds are tested
+    from the surest verdicts on, each against "more than the share `risk` of the accepted verdicts is wrong". The first
+    threshold accepts at least a tenth of the rows, and enough to pass at delta² if none of them were wrong. Neither
+    condition depends on labels. A smaller risk never accepts more than a larger one.
     """
     rows = rows.where(_one_of_each(rows.clusters))
     thresholds = _thresholds(rows.confidence)
@@ -292,7 +292,7 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
         )
         start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
         last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
-        # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
+        # A smaller risk must not accept more than a larger one; any threshold that was tested and passed is valid.
         most = -1 if last is None or min(last, most) < start else min(last, most)
         fitted = (math.inf, 0, 0) if most < 0 else (thresholds[most], int(accepted[most]), int(wrong[most]))
         found.append(FittedRisk(risk, *fitted))
@@ -300,9 +300,9 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
 
 
 def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
-    """Least confidence of accepted verdicts with which at most the share `budget` of these rows is below it.
+    """Return the lowest confidence of accepted verdicts that leaves at most the share `budget` of these rows below it.
 
-    Infinite where the budget is 1; where no row may be below it, the least that there is, 0.5.
+    Infinite for a budget of 1; 0.5, the minimum, if no row may be below.
     """
     most = math.floor(budget * len(confidence) + 1e-9)
     if most >= len(confidence):
@@ -311,7 +311,7 @@ def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
 
 
 def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """bool[rows], one row of each question, drawn without a look at anything."""
+    """Return bool[rows] with one random row of each question."""
     order = np.random.default_rng(0).permutation(len(clusters))
     _, first = np.unique(clusters[order], return_index=True)
     kept = np.zeros(len(clusters), dtype=np.bool_)
@@ -320,7 +320,7 @@ def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _thresholds(confidence: NDArray[np.float64]) -> list[float]:
-    """Descending, from an exact match to every verdict: at most as many steps of about equally many rows."""
+    """Return descending thresholds, from an exact match to every verdict, with about as many rows between any two."""
     known = np.unique(confidence[confidence < EXACT])
     places = np.unique(np.linspace(0, len(known) - 1, min(len(known), _CANDIDATES)).round().astype(int))
     inner = known[places][::-1].tolist() if len(known) else []
@@ -333,16 +333,15 @@ def _entry(share: float, accepts_from: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class HeldRisk:
-    """What the band of a risk gives on other rows.
+    """Result of a risk's band on other rows.
 
     Attributes:
         risk: The bound.
-        rows: All of them.
-        accepted: Those whose verdict is accepted without the judge.
-        wrong: Wrong ones among these.
-        judged: Rows that the judge is asked about.
-        accuracy: Share of right verdicts of `auto`, all rows; NaN where the judge would be asked about a row that it
-            has not judged.
+        rows: All rows.
+        accepted: Rows whose verdict is accepted without the judge.
+        wrong: Wrong verdicts among them.
+        judged: Rows that go to the judge.
+        accuracy: Share of right verdicts of `auto` over all rows; NaN if the judge has not judged one of its rows.
     """
 
     risk: float
@@ -354,17 +353,17 @@ class HeldRisk:
 
     @property
     def wrong_share(self) -> float:
-        """Of the accepted verdicts; NaN without any."""
+        """Share of wrong verdicts among the accepted ones; NaN without any."""
         return self.wrong / self.accepted if self.accepted else math.nan
 
     @property
     def held(self) -> bool:
-        """Whether at most the share `risk` of the accepted verdicts is wrong; nothing accepted holds it."""
+        """True if at most the share `risk` of the accepted verdicts is wrong, or none is accepted."""
         return self.wrong <= self.risk * self.accepted
 
 
 def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
-    """Of every risk that was fitted, on rows that the fit has not seen."""
+    """Return the result of every fitted risk on rows that the fit has not seen."""
     wrong = rows.verdicts != rows.right
     found = []
     for each in fit.risks:
@@ -384,7 +383,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """bool[rows], whether the judge decides: below the threshold, and where it is worth asking."""
+    """Return bool[rows], True if the judge decides: below the threshold, and where it helps."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

@@ -1,4 +1,4 @@
-"""A stored fit of metric `correctness`, evaluated for many rows at once."""
+"""Evaluate a stored fit of metric `correctness` for many rows at once."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,29 +10,29 @@ from gradewire_stats.agreement.rows import RIGHT_FROM
 
 _AT_ONCE: Final = 2048
 
-# These three also stand in gradewire_server.metrics.correctness, which serves what is fitted here.
+# gradewire_server.metrics.correctness repeats these three, because it serves the fits.
 RULED_OUT: Final = 0.4
-"""The highest probability of an answer that a rule of the metric calls wrong."""
+"""Maximum probability of an answer that a rule of the metric calls wrong."""
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c the rows in the band hold (c - 1/2) 5/4 of the wrong verdicts and more: half of them at 0.9."""
+"""At confidence c the band holds at least (c - 1/2) 5/4 of the wrong verdicts: half of them at 0.9."""
 _ROUNDING_ERROR: Final = 1e-9
 
 
 def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-odds by the trees of a form and by its linear part, before the map.
+    """Return log-odds from the trees and the linear part of a form, before the map.
 
     Args:
-        form: At least what `serialise_fit.tree_form` gives; `linear` as `fit_correctness.linear_form` gives it, if any.
-        rows: float64[rows, features], columns as in the form, NaN where a feature does not apply.
+        form: At least the result of `serialise_fit.tree_form`; `linear`, if any, from `fit_correctness.linear_form`.
+        rows: float64[rows, features], columns as in the form, NaN if a feature does not apply.
 
     Returns:
         float64[rows].
     """
     trees, widths = form["trees"], [feature["width"] for feature in form["features"]]
     total = np.full(len(rows), float(form["base"]))
-    # A child stands behind its parent, so one pass meets every node after the share that reaches it is known.
+    # A child comes after its parent, so one pass knows the share that reaches a node before it visits the node.
     reach: dict[int, NDArray[np.float64]] = {root: np.ones(len(rows)) for root in trees["roots"]}
     for node, feature in enumerate(trees["feature"]):
         here = reach.pop(node)
@@ -60,12 +60,12 @@ def _share_right(column: NDArray[np.float64], threshold: float, width: float) ->
 def probabilities(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """P(right) as a server computes it of a whole form.
+    """Return P(right) from a whole form, as a server computes it.
 
     Args:
-        form: Of `serialise_fit.fit_form`.
-        rows: As of `log_odds`.
-        shapes: float64[rows, numbers]; None: all rows are near, as they are for a form without a distance.
+        form: Result of `serialise_fit.fit_form`.
+        rows: As in `log_odds`.
+        shapes: float64[rows, numbers]; None: all rows are near, as for a form without a distance.
 
     Returns:
         float64[rows].
@@ -74,7 +74,7 @@ def probabilities(
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows], probabilities of at most RULED_OUT where one of float64[rows, rules] is 1 or more."""
+    """Limit probabilities, float64[rows], to RULED_OUT if one of float64[rows, rules] is 1 or more."""
     return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 
@@ -96,13 +96,13 @@ def _learnt(
 def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
-    """bool[rows], which answers a rule calls wrong that the rest calls right; arguments as of `probabilities`."""
+    """Return bool[rows], True if a rule calls wrong what the rest calls right; arguments as in `probabilities`."""
     ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows], 0 (near) to 1 (far), of rows with these shapes."""
+    """Return float64[rows], 0 (near) to 1 (far), for rows with these shapes."""
     distance = form.get("distance")
     if distance is None:
         return np.zeros(len(shapes))
@@ -110,13 +110,13 @@ def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[
 
 
 def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows], how far float64[rows, numbers] are from what `serialise_fit.neighbourhood` kept."""
+    """Return float64[rows], distances of float64[rows, numbers] from the rows kept by `serialise_fit.neighbourhood`."""
     scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
     nearest = min(int(stored["nearest"]), len(rows))
     found = [np.empty(0)]
     for start in range(0, len(scaled), _AT_ONCE):
         mine = scaled[start : start + _AT_ONCE]
-        # |a - b|^2 = a^2 + b^2 - 2ab, as matrices: differences of all pairs would take ten times as long.
+        # Expand |a - b|² to a² + b² - 2ab in matrices: differences of all pairs would take ten times as long.
         squares = (mine**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2 * mine @ rows.T
         closest = np.partition(squares, nearest - 1, axis=1)[:, :nearest]
         found.append(np.sqrt(np.maximum(closest, 0.0)).mean(axis=1))
@@ -124,18 +124,18 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 
 
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
-    """float64[rows], 0 up to the distance `near`, 1 from the larger one `far`, a straight line between them."""
+    """Return float64[rows], 0 up to the distance `near`, 1 from the larger `far`, linear between them."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
 
 
 def uncertain(
     form: Mapping[str, Any], probabilities: NDArray[np.float64], confidence: float, shapes: NDArray[np.float64] | None
 ) -> NDArray[np.bool_]:
-    """Which verdicts lie in the band.
+    """Return which verdicts lie in the band.
 
     Args:
-        form: Of `serialise_fit.fit_form`.
-        probabilities: float64[rows], of `probabilities`.
+        form: Result of `serialise_fit.fit_form`.
+        probabilities: float64[rows], from `probabilities`.
         confidence: From 0.5 to below 1.
         shapes: float64[rows, numbers]; None: all rows are near.
 
@@ -159,7 +159,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """The value that at most the share `beyond` of its rows lies beyond; `none` where they are too few to say."""
+    """Return the value beyond which at most the share `beyond` of the rows lies; `none` with too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

@@ -1,8 +1,8 @@
-"""Fits metric `correctness`: a model of the features, what its log-odds mean, and what its band rests on.
+"""Fit metric `correctness`: a model of the features, a map from its log-odds to probabilities, and its band.
 
-Maps and bands come from rows that what judged them has not seen: by question, and where rows are of several sources by
-source too, since a fit meets answers of sources that it was not made on. The stored model is fitted on all rows:
-boosted trees and a linear part, half of the log-odds each.
+Maps and bands use rows that their model has not seen: held out by question, and also by source if there are several,
+because a fit meets answers from new sources. The stored model is fitted on all rows: boosted trees and a linear part,
+half of the log-odds each.
 """
 
 from collections import Counter
@@ -33,9 +33,9 @@ from gradewire_stats.calibration.quality import (
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
-"""Of squared weights, for features of one standard deviation; chosen by leaving sources out."""
+"""Penalty of squared weights, for features of one standard deviation; chosen by leaving sources out."""
 _EDGES: Final = (1.0, 99.0)
-"""Percentiles beyond which a feature says no more."""
+"""Percentiles at which features are clipped."""
 _LEAST_SPREAD: Final = 1e-6
 
 _MOST_LOG_ODDS: Final = 10.0
@@ -59,12 +59,13 @@ FEW_ROWS: Final = 1000
 MOST_SOURCES: Final = 24
 FEW_OF_A_SOURCE: Final = 50
 LEAST_RAMP: Final = 0.01
-"""From near to far; servers refuse a tenth of it, and a distance that turns at once would let an item jump."""
+"""Minimum distance from near to far, ten times the server's minimum; a shorter ramp would let an item jump."""
 TRANSFER_WEIGHT: Final = 0.25
-"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
+"""Weight of a row when judged by the other sources, relative to its weight when judged by other questions."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
-which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
+"""Percentiles of distances of held-out rows. An item is near up to the percentile NEAR of the rows held out by
+question, and far from the percentile FAR of all rows. With one source, nothing is known about others: near reaches up
+to ALL_NEAR."""
 
 
 def linear_form(
@@ -75,14 +76,14 @@ def linear_form(
     *,
     share: float,
 ) -> tuple[float, dict[str, list[float]]]:
-    """Fits a logistic model under signs.
+    """Fit a logistic model with constraints on signs.
 
     Args:
-        values: float64[rows, features], NaN where a feature does not apply: there it counts as its mean.
-        right: bool[rows], of both kinds.
-        weights: float64[rows], their mean is 1.
+        values: float64[rows, features], NaN if a feature does not apply, which counts as its mean.
+        right: bool[rows], of both classes.
+        weights: float64[rows], with mean 1.
         features: Columns of `values`.
-        share: What its log-odds are multiplied by.
+        share: Factor for the log-odds.
 
     Returns:
         The constant, and `weight`, `low`, `high` and `missing` of each feature, as a fit stores them.
@@ -111,7 +112,7 @@ def linear_form(
 
 
 def _scales(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Lowest and highest value that counts, mean and spread of each feature; 0, 0, 0 and 1 of one that no row has."""
+    """Return lower and upper clip, mean and spread of each feature; 0, 0, 0 and 1 for a feature without values."""
     count = values.shape[1]
     low, high, mean, spread = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count)
     for column in range(count):
@@ -133,26 +134,27 @@ def _short(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def probability_map(
     log_odds: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
 ) -> Points:
-    """Platt's map: 1 / (1 + exp(-(a x + b))), as points 0.1 of a x + b apart.
+    """Fit Platt's map, 1 / (1 + exp(-(a x + b))), as points spaced 0.1 in a x + b.
 
-    Between points it is linear, within 1e-4 of the curve; outside (below 0.00005, above 0.99995) constant. On the
-    development rows it was as well calibrated as isotonic regression and ordered rows better, having no steps.
+    The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005, above 0.99995). On
+    the development rows it was as well calibrated as isotonic regression, and ordered rows better because it has no
+    steps.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:
         log_odds: float64[rows], held out.
-        right: bool[rows], of both kinds.
-        weights: float64[rows], 0 or more; None: all rows count the same.
+        right: bool[rows], of both classes.
+        weights: float64[rows], 0 or more; None: equal weights.
 
     Raises:
-        ValueError: Higher log-odds are not more often right.
+        ValueError: Answers with higher log-odds are not right more often.
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
-        raise ValueError("on rows held out, answers that look better are not more often right: nothing can be fitted")
+        raise ValueError("on held-out rows, answers with a higher score are not right more often: no fit is possible")
     steps = round(_MOST_LOG_ODDS / _STEP)
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -160,12 +162,12 @@ def probability_map(
 
 
 def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
-    """The keys `features`, `base`, `trees` and `linear` of a fit."""
+    """Return the keys `features`, `base`, `trees` and `linear` of a fit."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     with one_blas_thread():
         trees = HistGradientBoostingClassifier(**TREES, monotonic_cst=[each.monotone for each in rows.features])
-        # scikit-learn cannot cut a feature that no row has into bins; a constant is one that no tree can ask for.
+        # scikit-learn cannot bin a feature without values; no tree can split on a constant.
         known = np.where(np.isnan(rows.values).all(axis=0), 0.0, rows.values)
         trees.fit(known, rows.right, sample_weight=rows.weights)
         constant, linear = linear_form(rows.values, rows.right, rows.weights, rows.features, share=LINEAR_SHARE)
@@ -174,12 +176,12 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """float64[rows], log-odds by models of the other folds; NaN in a fold without which one class is left."""
+    """Return float64[rows], log-odds from models of the other folds; NaN if these have only one class."""
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
 def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
-    """float64[rows], log-odds by models of the other sources, which have not seen the row's question either."""
+    """Return float64[rows], log-odds from models of the other sources, also without the row's question."""
     return _by_the_others(rows, (inside for _, inside in left_out_sources(rows)))
 
 
@@ -194,18 +196,18 @@ def _by_the_others(rows: LabelledFeatures, parts: Iterable[NDArray[np.bool_]]) -
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessFitResult:
-    """A fit and its figures on held-out rows.
+    """A fit and its quality on held-out rows.
 
     Attributes:
-        fit: The form that a model stores, JSON.
-        figures: Of the rows' probabilities, held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins
-            of equal mass).
-        transfer: Of each source by a fit on the others; empty with one source.
-        warnings: What the reader should know, one sentence each.
+        fit: The JSON that a model stores.
+        quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
+            bins of equal mass).
+        transfer: Quality on each source of a fit on the others; empty with one source.
+        warnings: Warnings for the user, one sentence each.
     """
 
     fit: dict[str, Any]
-    figures: dict[str, float]
+    quality: dict[str, float]
     transfer: tuple[TransferStatistics, ...]
     warnings: tuple[str, ...]
 
@@ -213,23 +215,23 @@ class CorrectnessFitResult:
 def fit_correctness(
     rows: LabelledFeatures, *, provenance: Mapping[str, Any], with_transfer: bool = True
 ) -> CorrectnessFitResult:
-    """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
+    """Fit P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
-    Every source counts the same, and the fit is tried on each by leaving it out.
+    Every source counts the same. The fit is tested on each source by leaving it out.
 
     Args:
-        rows: Of `checked`.
-        provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
-        with_transfer: Whether sources are left out for figures, which takes most of the time.
+        rows: Result of `checked`.
+        provenance: `metric_version`, `model`, `model_digest` and anything else for the fit to store unchanged.
+        with_transfer: Leave sources out to test the fit, which takes most of the time.
 
     Raises:
-        ValueError: The features say nothing about the labels, or there are more sources than MOST_SOURCES.
+        ValueError: The features do not predict the labels, or there are more sources than MOST_SOURCES.
         ImportError: scikit-learn is not installed.
     """
     if (count := len(set(rows.sources))) > MOST_SOURCES:
         raise ValueError(
-            f"the rows are of {count} sources, of which each is left out in turn and counts the same: at most "
-            f"{MOST_SOURCES} can be; name a column with fewer values (--source)"
+            f"{count} sources, at most {MOST_SOURCES} are possible, because each is left out once: name a column with "
+            "fewer values (--source)"
         )
     figures = probability_quality(held_out_probabilities(rows), rows.right)
     transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
@@ -238,14 +240,14 @@ def fit_correctness(
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
-    """float64[rows], P(right) by models and maps that have not seen a row's question.
+    """Return float64[rows], P(right) from models and maps that have not seen a row's question.
 
     Args:
-        rows: Of `checked`.
-        parts: Of the questions, each of which is left out once.
+        rows: Result of `checked`.
+        parts: Number of parts of the questions, each left out once.
 
     Raises:
-        ValueError: The features say nothing about the labels.
+        ValueError: The features do not predict the labels.
     """
     (evidence,) = _evidence(rows, parts)
     return ruled(_crossed(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
@@ -253,15 +255,15 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """Log-odds of rows by models that have not seen them: each row by its question, then each by its source.
+    """Log-odds of rows from models that have not seen them: first held out by question, then by source.
 
     Attributes:
         rows: Position of the row.
         log_odds: float64.
         right: bool.
         weights: float64.
-        share: float64, how far it is from the rows of the model: 0 near, 1 far.
-        edges: Distances between which it turns from near to far; None without shapes.
+        share: float64, distance of the row from the model's rows: 0 near, 1 far.
+        edges: Distances at which near ends and far begins; None without shapes.
     """
 
     rows: NDArray[np.intp]
@@ -276,15 +278,15 @@ class _Evidence:
         return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
-        """Weights of the rows as evidence about items that are near, or far."""
+        """Return the weights of the rows as evidence about near or far items."""
         return self.weights * (self.share if far else 1 - self.share)
 
     def near(self) -> Points:
-        """The map for near items; ValueError where higher log-odds are not more often right."""
+        """Return the map for near items; ValueError if higher log-odds are not right more often."""
         return probability_map(self.log_odds, self.right, self.weighted(far=False))
 
     def far(self) -> Points | None:
-        """The map for far items; None where too few rows are far, or higher log-odds are not more often right there."""
+        """Return the map for far items; None with too few far rows, or if higher log-odds are not right more often."""
         weights = self.weighted(far=True)
         if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
             return None
@@ -295,7 +297,7 @@ class _Evidence:
 
 
 def _evidence(rows: LabelledFeatures, *parts: int) -> Iterator[_Evidence]:
-    """Yield the evidence with so many parts of the questions held out in turn; what does not depend on that, once."""
+    """Yield the evidence for each number of parts of the questions, computing the shared work once."""
     by_source = left_out_log_odds(rows)
     apart = None if rows.shapes is None else _distances(rows, rows.shapes)
     for count in parts:
@@ -308,12 +310,12 @@ def _evidence_of(
     by_source: NDArray[np.float64],
     apart: NDArray[np.float64] | None,
 ) -> _Evidence:
-    """Join log-odds by other questions and by other sources.
+    """Join log-odds from other questions and from other sources.
 
     Args:
         rows: The labelled rows.
         by_question: float64[rows].
-        by_source: float64[rows]; NaN where there are no other sources.
+        by_source: float64[rows]; NaN without other sources.
         apart: float64[2 rows], distances from the other half of the questions, then from the other sources.
     """
     count = len(rows.right)
@@ -331,7 +333,7 @@ def _evidence_of(
 
 
 def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
-    """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
+    """Return float64[2 rows], distances from the other half of the questions, then from other sources (else NaN)."""
     count = len(rows.right)
     found, scale = np.full(2 * count, np.nan), scales(shapes.values)
     halves = folds_of_keys(rows.keys, BAND_FOLDS)
@@ -346,7 +348,7 @@ def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64
 
 
 def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """float64[rows], probabilities by maps that have not seen the row's question either, for honest figures."""
+    """Return float64[rows], probabilities from maps that have not seen the row's question either."""
     found = np.empty(len(folds))
     for fold in range(int(folds.max()) + 1):
         inside = folds[evidence.rows] == fold
@@ -359,9 +361,9 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The fit alone, without figures; else as `fit_correctness`."""
-    # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
-    # seen half of the questions.
+    """Return the fit without measured quality, else as `fit_correctness`."""
+    # The band uses coarser folds. Design choices were made on the finer ones, which are therefore too optimistic;
+    # coarse folds do worse, because their models see half of the questions.
     evidence, coarse = _evidence(rows, FOLDS, BAND_FOLDS)
     near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)
@@ -380,10 +382,12 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
 
 def _warnings(rows: LabelledFeatures, transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
     if len(rows.right) < FEW_ROWS:
-        yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
+        yield f"{len(rows.right)} rows are few: with fewer than {FEW_ROWS}, probabilities are rough"
     sources = Counter(rows.sources)
     for source, count in sorted(sources.items()):
         if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
-            told = f"source {source!r} has {count} rows and counts as much as every other: each of them weighs "
-            yield f"{told}{rows.weights[rows.of_source(source)][0]:.1f} times the mean; label more, or merge sources"
+            yield (
+                f"source {source!r} has only {count} rows but counts as much as every other, so each row weighs "
+                f"{rows.weights[rows.of_source(source)][0]:.1f} times the mean: label more, or merge sources"
+            )
     yield from transfer_warnings(transfer)

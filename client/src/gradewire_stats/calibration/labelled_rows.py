@@ -1,4 +1,4 @@
-"""Labelled rows as fits see them: split by question, with features and sources."""
+"""Labelled rows for fits: split by question, with features and sources."""
 
 import re
 import unicodedata
@@ -19,41 +19,41 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def question_key(question: str) -> str:
-    """The question as it is compared: NFKC, case-folded, its words parted by one blank; "" where it has none.
+    """Return the canonical form of a question: NFKC, case-folded, words separated by one blank; "" without words.
 
-    Two questions with the same key are the same question: "Who wrote Hamlet?" and "who  wrote hamlet".
+    Questions with the same key are the same: "Who wrote Hamlet?" and "who  wrote hamlet".
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", question).casefold())
     return _NO_WORD.sub(" ", folded).strip()
 
 
 def question_keys(questions: Sequence[str]) -> list[str]:
-    """Return the key of each row's question; a blank question is one of its own."""
+    """Return the key of each row's question; a blank question gets a unique key."""
     return [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
 
 
 def half_of(question: str) -> Half:
-    """The split that a question belongs to: "a", the fit split, or "b", the held-out split.
+    """Return the split of a question: "a", the fit split, or "b", the held-out split.
 
-    The parity of the first byte of BLAKE2b over `question_key` in UTF-8: even is "a".
+    The split is the parity of the first byte of BLAKE2b over `question_key` in UTF-8: even is "a".
     """
     return "b" if blake2b(question_key(question).encode("utf-8"), digest_size=8).digest()[0] % 2 else "a"
 
 
 FOLDS: Final = 8
 LEAST_OF_A_CLASS: Final = 40
-"""Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
+"""Minimum number of right and of wrong rows for a fit of probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedFeature:
-    """A column of what was fitted.
+    """A column of a fit.
 
     Attributes:
-        name: As in the metric.
-        monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
-        width: Of the ramps at its splits, in its own unit; 0: hard splits.
-        rules_out: Whether from 1 on a rule calls the answer wrong.
+        name: Name in the metric.
+        monotone: 1: a higher value never lowers the probability; -1: never raises it; 0: either.
+        width: Width of the ramps at its splits, in its own unit; 0: hard splits.
+        rules_out: If True, a value of 1 or more calls the answer wrong.
     """
 
     name: str
@@ -64,10 +64,10 @@ class FittedFeature:
 
 @dataclass(frozen=True, slots=True)
 class InputKinds:
-    """What kind of item each row is.
+    """Properties of rows that describe the kind of item.
 
     Attributes:
-        names: Of the numbers, as the metric has them.
+        names: Names of the numbers, as in the metric.
         values: float64[rows, numbers], finite.
     """
 
@@ -81,12 +81,12 @@ class LabelledFeatures:
 
     Attributes:
         features: Columns of `values`.
-        values: float64[rows, features], NaN where a feature does not apply.
+        values: float64[rows, features], NaN if a feature does not apply.
         right: bool[rows].
-        keys: Of the rows' questions; rows of one question are never on both sides of a fold.
-        sources: Where each row comes from; every source counts the same.
-        shapes: What kind of item each row is; None where that is not known.
-        counting: How much a source counts; those that are not named count 1.
+        keys: Keys of the rows' questions; all rows of a question are in the same fold.
+        sources: Source of each row; every source counts the same.
+        shapes: Kind of item of each row; None if unknown.
+        counting: Weight of a source; unnamed ones have weight 1.
     """
 
     features: Sequence[FittedFeature]
@@ -99,7 +99,7 @@ class LabelledFeatures:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """float64[rows], whose sum is the same for every source that counts 1, and whose mean is 1."""
+        """float64[rows] with mean 1, and with the same sum for every source of weight 1."""
         rows = Counter(self.sources)
         found = np.array([self.counting.get(source, 1.0) / rows[source] for source in self.sources])
         weights: NDArray[np.float64] = found / found.mean()
@@ -107,11 +107,11 @@ class LabelledFeatures:
 
     @property
     def rules(self) -> NDArray[np.float64]:
-        """float64[rows, rules], the features that rule answers out from 1 on."""
+        """float64[rows, rules], the features that rule out answers from 1 on."""
         return self.values[:, [feature.rules_out for feature in self.features]]
 
     def where(self, kept: NDArray[np.bool_]) -> "LabelledFeatures":
-        """The rows of a mask."""
+        """Return the rows of a mask."""
         chosen = np.flatnonzero(kept).tolist()
         return LabelledFeatures(
             self.features,
@@ -124,23 +124,23 @@ class LabelledFeatures:
         )
 
     def without_shared_questions(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """bool[rows], those whose question no row `inside` has."""
+        """Return bool[rows], True for rows whose question no row `inside` has."""
         asked = {key for key, held in zip(self.keys, inside, strict=True) if held}
         return np.array([key not in asked for key in self.keys])
 
     def of_source(self, source: str) -> NDArray[np.bool_]:
-        """bool[rows], whose source it is."""
+        """Return bool[rows], True for rows of the source."""
         return np.array([each == source for each in self.sources])
 
 
 def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Each source in alphabetical order, with bool[rows] of its rows; none where there is only one."""
+    """Yield each source in alphabetical order, with bool[rows] of its rows; nothing if there is only one."""
     named = sorted(set(rows.sources))
     for source in named if len(named) > 1 else ():
         yield source, rows.of_source(source)
 
 
-def checked(  # noqa: PLR0913 - what is known of rows, column by column
+def checked(  # noqa: PLR0913 - one argument per column
     features: Sequence[FittedFeature],
     values: NDArray[np.float64],
     labels: NDArray[np.float64],
@@ -149,44 +149,45 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     sources: Sequence[str] | None = None,
     shapes: InputKinds | None = None,
 ) -> LabelledFeatures:
-    """The rows, where something can be fitted to them.
+    """Return the rows, checked to be enough for a fit.
 
     Args:
-        features: The metric's, in its order.
-        values: float64[rows, features], NaN where a feature does not apply.
+        features: The metric's features, in its order.
+        values: float64[rows, features], NaN if a feature does not apply.
         labels: float64[rows], 0 to 1, right from 0.5.
-        questions: Of each row, as written; rows of one question are never on both sides of a fold. A row without a
-            question is a question of its own.
-        sources: Where each row comes from; None: all are of one source.
-        shapes: What kind of item each row is, by which a fit tells how unlike another item is. None: it does not.
+        questions: Question of each row, as written; all rows of a question are in the same fold. A blank one is unique.
+        sources: Source of each row; None: one source for all.
+        shapes: Kind of item of each row, for a fit that measures how unlike other items are. None: it does not.
 
     Raises:
-        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, or values that are infinite.
+        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, or infinite values.
     """
     sources = sources if sources is not None else [""] * len(values)
     if not len(labels) == len(questions) == len(sources) == len(values):
-        raise ValueError(f"there are {len(values)} rows, {len(labels)} labels and {len(questions)} questions")
+        raise ValueError(f"{len(values)} rows, {len(labels)} labels and {len(questions)} questions differ in number")
     if not ((labels >= 0) & (labels <= 1)).all():
         raise ValueError("labels must be numbers from 0 to 1")
     if np.isinf(values).any() or (shapes is not None and not np.isfinite(shapes.values).all()):
-        raise ValueError("a feature is infinite")
+        raise ValueError("a feature is infinite: leave such rows out")
     right = labels >= RIGHT_FROM
     for kind, count in (("right", int(right.sum())), ("wrong", int((~right).sum()))):
         if count < LEAST_OF_A_CLASS:
-            raise ValueError(f"{count} answers are {kind}; a fit needs {LEAST_OF_A_CLASS} right and as many wrong ones")
+            raise ValueError(
+                f"only {count} answers are {kind}: label at least {LEAST_OF_A_CLASS} right and as many wrong ones"
+            )
     keys = question_keys(questions)
     folds = folds_of_keys(keys)
     for fold in range(FOLDS):
         outside = right[folds != fold]
         if not outside.any() or outside.all():
-            raise ValueError(f"the rows have too few questions to hold {FOLDS} parts of them out")
+            raise ValueError(f"too few questions to hold out {FOLDS} parts of the rows: label rows of more questions")
     return LabelledFeatures(features, values, right, keys, sources, shapes)
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Return the fold of each row, from 0 to below `count`: questions in the order of a hash, dealt out one by one.
+    """Return the fold of each row, 0 to `count` - 1: questions in the order of a hash, dealt out in turn.
 
-    Not the hash alone: its folds of a few questions could be empty.
+    Dealing avoids the empty folds that a hash alone could give with few questions.
     """
     dealt = {
         key: number % count

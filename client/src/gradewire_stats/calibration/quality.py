@@ -1,4 +1,4 @@
-"""Quality of probabilities on held-out rows and unseen sources, and of verdicts where a metric may abstain."""
+"""Quality of probabilities on held-out rows and unseen sources, and of verdicts from a metric that may abstain."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ BINS: Final = 15
 
 
 def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool_], *, bins: int = BINS) -> float:
-    """Expected calibration error over bins of equal mass, 0 to 1.
+    """Return the expected calibration error over bins of equal mass, 0 to 1.
 
-    Rows are sorted by probability and cut into `bins` of equal size (the first ones hold one row more where they do
-    not come out even); the mean of |mean probability - share of right rows|, weighed by rows. Source: Nixon et al.
-    2019, *Measuring Calibration in Deep Learning*.
+    Rows are sorted by probability and cut into `bins` of equal size, larger ones first. The error is the mean of |mean
+    probability - share of right rows|, weighted by rows. Source: Nixon et al. 2019, *Measuring Calibration in Deep
+    Learning*.
 
     Args:
         probabilities: float64[rows], at least one.
@@ -36,17 +36,17 @@ def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool
 
 
 def brier_score(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Mean squared difference of probability and outcome, 0 to 1. Source: Brier 1950."""
+    """Return the mean squared difference of probability and outcome, 0 to 1. Source: Brier 1950."""
     return float(np.mean((probabilities - right) ** 2))
 
 
 def accuracy_at_coverage(
     probabilities: NDArray[np.float64], right: NDArray[np.bool_], coverages: Sequence[float]
 ) -> list[float]:
-    """Accuracy of the verdicts (right from 0.5) of the most confident rows, for each share of rows in (0, 1].
+    """Return the accuracy of the verdicts (right from 0.5) on the most confident share of rows, for each share.
 
-    Confidence is max(p, 1 - p); of equal ones the first rows are kept. Source: El-Yaniv and Wiener 2010, *On the
-    Foundations of Noise-free Selective Classification*.
+    Confidence is max(p, 1 - p); ties keep the first rows. Source: El-Yaniv and Wiener 2010, *On the Foundations of
+    Noise-free Selective Classification*.
     """
     order = np.argsort(-np.maximum(probabilities, 1 - probabilities), kind="stable")
     hits = np.cumsum(((probabilities >= 0.5) == right)[order])
@@ -55,7 +55,7 @@ def accuracy_at_coverage(
 
 
 def probability_quality(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    """`accuracy`, `pearson`, `auc`, `brier` and `ece` of float64[rows], six digits each."""
+    """Return `accuracy`, `pearson`, `auc`, `brier` and `ece` of float64[rows], with six digits each."""
     figures = {
         "accuracy": float(np.mean((probabilities >= RIGHT_FROM) == right)),
         "pearson": float(np.corrcoef(probabilities, right)[0, 1]),
@@ -74,15 +74,15 @@ LEAST_HELD: Final = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class TransferStatistics:
-    """What a fit on all other sources is worth on the rows of one.
+    """Quality of a fit on all other sources for the rows of one.
 
     Attributes:
-        pearson: Correlation of probability and label; NaN where labels or probabilities are all the same, as `auc`.
+        pearson: Correlation of probability and label; like `auc`, NaN if labels or probabilities are all equal.
         ece: Expected calibration error, 15 bins of equal mass.
         at_coverage: Accuracy of the most certain share of rows, for each of COVERAGES.
         uncertain: Share of rows that are UNCERTAIN at the confidence 0.9: in the band, or overruled.
-        accuracy_certain: Of the others; NaN where there are none.
-        held: Share of the wrong verdicts that are UNCERTAIN; NaN where none is wrong.
+        accuracy_certain: Accuracy of the other rows; NaN without any.
+        held: Share of the wrong verdicts that are UNCERTAIN; NaN without wrong ones.
     """
 
     source: str
@@ -98,16 +98,16 @@ class TransferStatistics:
 
     @property
     def transfers(self) -> bool:
-        """Whether the probability is off by at most 0.1 on average and the band holds a third of the wrong verdicts."""
+        """True if the mean error is at most 0.1 and the band holds at least a third of the wrong verdicts."""
         return not (self.ece > MOST_ERROR or self.held < LEAST_HELD)
 
 
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Figures of each source by a `fit` on the others, which have not the row's question either.
+    """Yield the quality on each source of a `fit` on the others, also without the source's questions.
 
-    A source without which too few right or wrong answers are left is skipped.
+    A source is skipped if too few right or wrong answers remain without it.
     """
     for source, inside in left_out_sources(rows):
         others = rows.where(rows.without_shared_questions(inside))
@@ -123,7 +123,7 @@ def transfer_statistics(
 def measured(
     source: str, found: NDArray[np.float64], right: NDArray[np.bool_], flagged: NDArray[np.bool_]
 ) -> TransferStatistics:
-    """Figures of probabilities float64[rows], and of those whose verdicts are `flagged`."""
+    """Return statistics of probabilities, float64[rows], and of the rows with `flagged` verdicts."""
     hits = (found >= RIGHT_FROM) == right
     one_class = bool(right.all() or not right.any())
     return TransferStatistics(
@@ -141,29 +141,27 @@ def measured(
 
 
 def transfer_warnings(figures: tuple[TransferStatistics, ...]) -> Iterator[str]:
-    """A sentence for each source to which a fit on the others does not travel."""
+    """Yield a sentence for each source on which a fit on the others is poor."""
     for each in figures:
         if not each.transfers:
-            held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts"
-            held += f" (less than {LEAST_HELD:.0%} is too little)"
+            held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts (at least {LEAST_HELD:.0%} are needed)"
             if np.isnan(each.held):
                 held = "no verdict is wrong"
             yield (
-                f"the fit does not travel to {each.source!r}: by a fit on the other sources its probabilities are off "
-                f"by {each.ece:.2f} on average (ECE; more than {MOST_ERROR} is too much) and {held}: label rows that "
-                "are like those you will grade"
+                f"the fit does not transfer to {each.source!r}: a fit on the other sources has a mean error of "
+                f"{each.ece:.2f} (ECE; at most {MOST_ERROR} is good), and {held}: label rows like those to grade"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Accuracy of one metric over rows with a verdict and a label, with and without the uncertain verdicts.
+    """Accuracy of a metric over rows with a verdict and a label, with and without uncertain verdicts.
 
     Attributes:
-        judged: Such rows.
-        uncertain: Those of them whose verdict the metric does not trust.
-        accuracy: Share of right verdicts over all of them, 0 to 1.
-        accuracy_certain: The same over those that it trusts; NaN where there is none.
+        judged: Number of these rows.
+        uncertain: Rows with an uncertain verdict.
+        accuracy: Share of right verdicts over all rows, 0 to 1.
+        accuracy_certain: The same over rows with a certain verdict; NaN without any.
     """
 
     judged: int
@@ -175,15 +173,15 @@ class Abstention:
 def abstention(
     verdicts: NDArray[np.float64], certain: NDArray[np.bool_], labels: NDArray[np.float64]
 ) -> Abstention | None:
-    """Compares verdicts with labels.
+    """Compare verdicts with labels.
 
     Args:
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
-        certain: bool[rows], whether the metric trusts them.
+        certain: bool[rows], True if the metric trusts its verdict.
         labels: float64[rows] in [0, 1], right from 0.5.
 
     Returns:
-        None where no verdict is uncertain, or labels lie outside [0, 1], so that nobody said what counts as right.
+        None if no verdict is uncertain, or if labels lie outside [0, 1], because then nothing defines right.
     """
     judged = ~np.isnan(verdicts) & ~np.isnan(labels)
     if not judged.any() or certain[judged].all() or labels[judged].min() < 0 or labels[judged].max() > 1:

@@ -1,4 +1,4 @@
-"""The stored form of a fit of metric `correctness`, written from fitted trees and the rows that were held out."""
+"""Write the stored form of a fit of metric `correctness` from fitted trees and held-out rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
 KEPT_ROWS: Final = 384
-"""Rows that stand for all of them in a fit, the same number of each source."""
+"""Rows that represent all rows in a fit, the same number of each source."""
 NEAREST: Final = 4
 _LEAST_SPREAD: Final = 0.25
 _DISTANCE_DIGITS: Final = 4
@@ -32,27 +32,27 @@ class Points:
 
     Attributes:
         log_odds: float64[points], strictly ascending.
-        probability: float64[points], 0 to 1, never falling.
+        probability: float64[points], 0 to 1, nondecreasing.
     """
 
     log_odds: NDArray[np.float64]
     probability: NDArray[np.float64]
 
     def __call__(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities of float64[rows]."""
+        """Return probabilities of float64[rows]."""
         return np.interp(log_odds, self.log_odds, self.probability)
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceBand:
-    """What log-odds mean for items of one kind: near to the fitted rows, or far from them.
+    """Evidence for items of one kind: near the fitted rows, or far from them.
 
-    The band rests on probabilities, after the map, of rows that what gave them has not seen.
+    The band uses probabilities, after the map, of rows that their model has not seen.
 
     Attributes:
-        points: From log-odds to probability.
+        points: Map from log-odds to probability.
         probabilities: float64[rows].
-        right: bool[rows], whether people call the answer right; both kinds.
+        right: bool[rows], human labels, of both classes.
         weights: float64[rows], 0 or more.
     """
 
@@ -63,12 +63,12 @@ class DistanceBand:
 
 
 def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weight: float = 1.0) -> dict[str, Any]:
-    """The trees of fitted models, whose log-odds are averaged.
+    """Return the trees of fitted models, with averaged log-odds.
 
     Args:
         models: HistGradientBoostingClassifier of scikit-learn, for two classes, without categorical features.
-        features: Their columns.
-        weight: What the average is multiplied by.
+        features: Columns of the models.
+        weight: Factor for the average.
 
     Returns:
         The keys `features`, `base` and `trees` of the form: enough for `log_odds`.
@@ -84,7 +84,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
     for model in models:
         if len(model.classes_) != 2 or model.n_features_in_ != len(features):
             raise ValueError(f"a model must have two classes and {len(features)} columns")
-        # scikit-learn has no public way to read the trees; tests compare what is read with its own predictions.
+        # scikit-learn has no public way to read the trees; tests compare our result with its predictions.
         base += share * float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - see above
         for (predictor,) in model._predictors:  # noqa: SLF001 - see above
             _append(trees, predictor.nodes, share)
@@ -107,19 +107,19 @@ def fit_form(
     far: DistanceBand | None = None,
     distance: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A whole fit, ready to be stored as JSON.
+    """Return a whole fit, ready to be stored as JSON.
 
     Args:
-        model: Of `tree_form`, with or without `linear`.
-        near: For items near the fitted rows.
-        provenance: `metric_version`, `model`, `model_digest`, and whatever else tells where the fit comes from.
-        far: For items far from them; None: there the probability is as near them, and no verdict is trusted.
-        distance: How far an item is from the fitted rows: `shape`, the names of the numbers that say what kind of item
-            it is, what `neighbourhood` gives, and the distances `near` and `far`; between the two an item is both, in
-            shares. None: all items are near.
+        model: Result of `tree_form`, with or without `linear`.
+        near: Evidence for items near the fitted rows.
+        provenance: `metric_version`, `model`, `model_digest`, and anything else that identifies the fit.
+        far: Evidence for items far from them; None: far items get the near probability, and no verdict is certain.
+        distance: Distance of items from the fitted rows: `shape`, the names of the numbers that describe the kind of
+            item; the result of `neighbourhood`; and the distances `near` and `far`, between which an item is partly
+            both. None: all items are near.
 
     Raises:
-        ValueError: No right or no wrong row was held out.
+        ValueError: The held-out rows are all right or all wrong.
     """
     form = {"format": FORMAT, **provenance, **model, **_distance_band(near)}
     if distance is not None:
@@ -131,11 +131,11 @@ def fit_form(
 
 def _distance_band(held: DistanceBand) -> dict[str, Any]:
     if held.right.all() or not held.right.any():
-        raise ValueError("the rows are of one class only: a fit needs right answers and wrong ones")
+        raise ValueError("all held-out rows have the same label: a fit needs right and wrong answers")
     mistaken = (held.probabilities >= RIGHT_FROM) != held.right
     certainty = np.maximum(held.probabilities, 1 - held.probabilities)
     conformal = {
-        # Rounded to the side on which fewer verdicts are trusted.
+        # Round to the side that leaves fewer verdicts certain.
         "right": _ranks(held.probabilities[held.right], held.weights[held.right], down=True),
         "wrong": _ranks(held.probabilities[~held.right], held.weights[~held.right], down=False),
     }
@@ -148,9 +148,9 @@ def _distance_band(held: DistanceBand) -> dict[str, Any]:
 
 
 def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> None:
-    """Adds the nodes of one tree, a child always behind its parent."""
+    """Add the nodes of one tree, each child after its parent."""
     if nodes["is_categorical"].any():
-        raise ValueError("a model has categorical features, which the form does not have")
+        raise ValueError("a model has categorical features, which the form does not support")
     order, found = [0], 0
     while found < len(order):
         node = nodes[order[found]]
@@ -162,7 +162,7 @@ def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> N
     trees["roots"].append(start)
     for node in (nodes[position] for position in order):
         leaf = bool(node["is_leaf"])
-        threshold = min(float(node["num_threshold"]), _ALWAYS_LEFT)  # infinity asks only whether the feature is there
+        threshold = min(float(node["num_threshold"]), _ALWAYS_LEFT)  # infinity only tests if the feature is present
         trees["feature"].append(-1 if leaf else int(node["feature_idx"]))
         trees["threshold"].append(0.0 if leaf else threshold)
         trees["missing_left"].append(bool(node["missing_go_to_left"]) and not leaf)
@@ -172,17 +172,17 @@ def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> N
 
 
 def _short(value: float) -> float:
-    # Half the size of the file; the order of values is kept, so nothing that was monotone ceases to be.
+    # Halves the file. Keeps the order of values, so nothing stops being monotone.
     return float(f"{value:.9g}")
 
 
 def _ranks(
     values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
 ) -> dict[str, Any]:
-    """Order statistics of weighted rows, from the lowest up (`down`) or from the highest down, as of fewer equal ones.
+    """Return order statistics of weighted rows, from the lowest up (`down`) or from the highest down.
 
-    The first are kept one by one, then fewer of them, up to the middle, since confidences begin at one half; or all
-    through (`whole`).
+    The count is the effective number of rows. The first ranks are kept one by one, later ones thinned out; up to the
+    middle, because confidences begin at one half, or through all rows (`whole`).
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1
@@ -200,7 +200,7 @@ def _ranks(
 
 
 def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[numbers], how far each of float64[rows, numbers] spreads; not below 0.25."""
+    """Return the standard deviation of each column of float64[rows, numbers], at least 0.25, as float64[numbers]."""
     found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DISTANCE_DIGITS)
     return found
 
@@ -208,16 +208,16 @@ def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
 def neighbourhood(
     shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
 ) -> dict[str, Any]:
-    """What of the rows a fit keeps to tell how unlike another item is.
+    """Return the rows that a fit keeps to measure how unlike another item is.
 
     Args:
         shapes: float64[rows, numbers], finite.
-        scale: float64[numbers], of `scales`: the units of distances.
-        keys: Of the rows' questions: rows are drawn in the order of their hashes.
-        sources: Of the rows; of each the same number is drawn, as far as it has them.
+        scale: float64[numbers], from `scales`: the units of distances.
+        keys: Keys of the rows' questions, whose hashes order the draws.
+        sources: Sources of the rows; the same number is drawn from each, as far as available.
 
     Returns:
-        `scale`, one for each number, `rows`, in units of it, and `nearest`.
+        `scale`, one for each number; `rows`, in units of it; and `nearest`.
     """
     order = sorted(range(len(keys)), key=lambda row: (blake2b(f"{keys[row]}\0{row}".encode()).digest(), row))
     named = sorted(set(sources))

@@ -1,4 +1,4 @@
-"""Thresholds from which an answer counts as right, and the weight of its sentence: fitted on labelled answers."""
+"""Fit the lowest score of a right answer, and SMILE's sentence weight, on labelled answers."""
 
 import hashlib
 import math
@@ -16,22 +16,22 @@ Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
 
 FOLDS = 5
-# A weight is a statement about a formula, not a measurement: two places say all that rows can tell.
+# Two decimals are as much as rows can determine.
 WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
 _DECIMALS = (2, 3, 4, 6)
 
 
 def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objective: Objective = "accuracy") -> float:
-    """The threshold that agrees best with people: an answer counts as right when its score is at or above it.
+    """Return the threshold that agrees best with labels: an answer is right if its score is at least the threshold.
 
-    Of thresholds that do equally well, that in the widest gap between two neighbouring scores is taken, the lowest of
-    equal ones, at the gap's middle, with as few decimals as keep it within the gap's middle half.
+    Of equally good thresholds, the result is the middle of the widest gap between two neighbouring scores (the lowest
+    of equal gaps), with as few decimals as keep it within the gap's middle half.
 
     Args:
         scores: float64[rows], finite.
-        right: bool[rows], whether people called the answer right.
-        objective: What is made as large as can be: the share of verdicts that are theirs; the mean of that share over
-            right and over wrong answers; F1 of the right ones.
+        right: bool[rows], human labels.
+        objective: Value to maximise: the share of verdicts that match the labels; the mean of that share over right and
+            over wrong answers; or F1 of the right ones.
 
     Raises:
         ValueError: All answers are right, or all are wrong, or a score is not finite.
@@ -39,13 +39,13 @@ def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objecti
     _check(scores, right)
     order = np.argsort(scores, kind="stable")
     ranked, labels = scores[order], right[order]
-    # Of the cut before position k: rows 0 … k-1 are called wrong.
+    # The cut before position k calls rows 0 … k-1 wrong.
     below_right = np.concatenate([[0], np.cumsum(labels)])
     below_wrong = np.arange(len(ranked) + 1) - below_right
     possible = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])
     values = _values(objective, right.sum() - below_right, below_wrong, int(right.sum()), int((~right).sum()))
     values[~possible] = -math.inf
-    # Beyond the first and the last score there is no gap, only an end.
+    # There is no gap before the first and after the last score.
     gaps = np.concatenate([[0.0], ranked[1:] - ranked[:-1], [0.0]])
     best = np.flatnonzero(values >= values.max() - 1e-12)
     cut = int(best[np.argmax(gaps[best])])
@@ -62,16 +62,16 @@ def held_out_verdicts(
     questions: Sequence[str],
     objective: Objective = "accuracy",
 ) -> NDArray[np.float64]:
-    """Verdicts of each row by a threshold fitted on the rows of other questions.
+    """Return the verdict on each row by a threshold fitted on the rows of other questions.
 
     Args:
         scores: float64[rows], finite.
         right: bool[rows].
-        questions: Of each row; those with the same `question_key` stand in the same fold.
-        objective: As of `fit_threshold`.
+        questions: Question of each row; rows with the same `question_key` are in the same fold.
+        objective: Same as in `fit_threshold`.
 
     Returns:
-        float64[rows], 1 or 0; NaN where the rows of all other folds are right or all are wrong.
+        float64[rows], 1 or 0; NaN if the rows of all other folds are all right or all wrong.
     """
     fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)
@@ -89,20 +89,20 @@ def fit_weight(
     labels: NDArray[np.float64],
     objective: WeightObjective = "pearson",
 ) -> float:
-    """SMILE's weight w, of 0, 0.01 … 1, with which `w · sentence + (1 - w) · lexical` agrees best with people.
+    """Return SMILE's weight w, one of 0, 0.01 … 1, whose `w · sentence + (1 - w) · lexical` agrees best with labels.
 
     Args:
         sentence: float64[rows], finite.
         lexical: float64[rows], finite.
-        labels: float64[rows] in [0, 1]; of AUC 0.5 and more is right.
-        objective: What is made as large as can be; of equal weights the one closest to the middle of them is taken.
+        labels: float64[rows] in [0, 1]; for AUC, 0.5 or more is right.
+        objective: Value to maximise; equally good weights give the one in the middle.
 
     Raises:
         ValueError: All labels are equal, or a value is not finite.
     """
     _check(sentence + lexical, labels >= RIGHT_FROM if objective == "auc" else labels > labels.min())
     right = labels >= RIGHT_FROM
-    # One weight at a time: all at once would take a hundred times the memory of the rows.
+    # One weight at a time: all at once would take a hundred times the memory.
     mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
     values = np.array(
         [
@@ -116,7 +116,7 @@ def fit_weight(
 
 
 def balanced_accuracy(verdicts: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Mean share of verdicts that are people's, over right and over wrong answers; NaN without one of them."""
+    """Return the mean of the shares of right and of wrong answers with a correct verdict; NaN without one kind."""
     judged = ~np.isnan(verdicts)
     agree = (verdicts == 1) == right
     sides = [agree[judged & side] for side in (right, ~right)]
@@ -140,14 +140,14 @@ def _between(low: float, high: float) -> float:
         short = round(middle, decimals)
         if abs(short - middle) <= quarter and low < short <= high:
             return short
-    # Two neighbouring floats have nothing between them.
+    # Two adjacent floats have nothing between them.
     return middle if low < middle else high
 
 
 def _fold(question: str, row: int) -> int:
-    # A blank question is a question of its own, as everywhere.
+    # A blank question is unique, as everywhere.
     key = question_key(question) or f"row {row}"
-    # Another part of the digest than the one that halves rows: a half would fill only some folds otherwise.
+    # Use another part of the digest than `half_of`, or each half would fill only some folds.
     return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
 
 
@@ -156,6 +156,6 @@ def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
         raise ValueError("a score is not a finite number: leave such rows out")
     if not len(right) or right.all() or not right.any():
         which = (
-            "there is no row" if not len(right) else "all answers are right" if right.all() else "no answer is right"
+            "there are no rows" if not len(right) else "all answers are right" if right.all() else "no answer is right"
         )
         raise ValueError(f"{which}: a threshold needs right and wrong answers")

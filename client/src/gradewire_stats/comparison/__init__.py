@@ -1,7 +1,7 @@
-"""Scores of several models, runs, data sets or groups beside each other, without labels; no files, no terminal.
+"""Compare scores of models, runs, data sets or groups without labels. Independent of files and terminal.
 
 `compare_results` takes the results of two runs, `compare_pairs` columns of pairs of answers, and `compare_groups`
-columns of any groups of rows. The bootstrap draws questions, not rows: answers to one question are not independent.
+columns of groups of rows. The bootstrap draws questions, not rows, because answers to one question are dependent.
 """
 
 from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups

@@ -1,4 +1,4 @@
-"""Means of groups of rows, and their distance from a baseline on shared questions."""
+"""Means of groups of rows, and their differences from a baseline on shared questions."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from gradewire_stats.bootstrap import LEAST_QUESTIONS, Difference, Estimate, dif
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Scores of several metrics, with what tells the rows apart.
+    """Scores of several metrics, with the group and question of each row.
 
     Attributes:
-        scores: float64[rows] of each metric; NaN where the row has none.
-        groups: int[rows], number of each row's group; -1 for a row that is in none.
-        names: Name of each group by number: the values that its rows have in common, one for each column.
+        scores: float64[rows] of each metric; NaN without a score.
+        groups: int[rows], number of each row's group; -1 for a row without one.
+        names: Name of each group by number: the common values of its rows, one for each column.
         questions: int[rows], number of each row's question, from 0 without gaps.
-        strata: int[questions], number of each question's data set; questions are drawn within it.
+        strata: int[questions], number of each question's data set; draws are within data sets.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -38,7 +38,7 @@ class GroupedRows:
         questions: Sequence[int],
         strata: Sequence[int],
     ) -> Self:
-        """The same from any sequences of numbers."""
+        """Build the rows from any sequences of numbers."""
         return cls(
             scores={metric: np.asarray(column, dtype=np.float64) for metric, column in scores.items()},
             groups=np.asarray(groups, dtype=np.intp),
@@ -49,9 +49,9 @@ class GroupedRows:
 
 
 RESAMPLES = 2000
-"""Draws behind the intervals."""
-# Questions times draws; beyond it there are fewer draws, at least `_LEAST_DRAWS`: so many questions need no more, and a
-# run that scored millions of rows does not wait minutes for an interval.
+"""Default number of draws."""
+# Questions times draws. Beyond it there are fewer draws, at least `_LEAST_DRAWS`: many questions need fewer, and a run
+# with millions of rows should not wait minutes for an interval.
 _MOST_DRAWN = 200_000_000
 _LEAST_DRAWS = 1000
 
@@ -63,8 +63,8 @@ class PairedDifference:
     Attributes:
         baseline: Name of the baseline's group.
         questions: Questions that both answered.
-        mean: Mean over these questions of the difference of the groups' mean scores for the question; where questions
-            weigh as many rows as they have, the difference of the groups' means over the rows.
+        mean: Mean over these questions of the difference of the groups' mean scores. If each question weighs as much as
+            it has rows, this is the difference of the groups' means over the rows.
     """
 
     baseline: tuple[str, ...]
@@ -74,11 +74,11 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatistics:
-    """One group as one metric sees it.
+    """Statistics of a metric on a group.
 
     Attributes:
         mean: Mean over the scored rows.
-        paired: Difference from its baseline; None for a baseline, and where they share no question.
+        paired: Difference from the baseline; None for a baseline, and without a common question.
     """
 
     group: tuple[str, ...]
@@ -90,11 +90,11 @@ class GroupStatistics:
 
 @dataclass(slots=True)
 class _Ratio:
-    """A sum over questions divided by another, in all draws so far.
+    """A ratio of two sums over questions, in all draws so far.
 
     Attributes:
-        questions: int[n], questions behind it.
-        above, below: float64[n], their parts of either sum.
+        questions: int[n], questions of the sums.
+        above, below: float64[n], terms of numerator and denominator.
     """
 
     questions: NDArray[np.intp]
@@ -114,11 +114,11 @@ class _Ratio:
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
 
     def free(self, strata: NDArray[np.intp]) -> int:
-        """As `free_clusters`; these questions stand once each, so that it takes no look at all others."""
+        """Return `free_clusters` of the questions, faster because each occurs once."""
         return len(self.questions) - max(0, len(np.unique(strata[self.questions])) - 1)
 
 
-def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are drawn
+def compare_groups(  # noqa: PLR0913 - the rows and five options
     rows: GroupedRows,
     *,
     baseline: str | None = None,
@@ -127,39 +127,39 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, list[GroupStatistics]]:
-    """Means of all groups by every metric, with paired differences from a baseline.
+    """Compare the means of all groups by every metric, with paired differences from a baseline.
 
-    The baseline of a group is the one with `baseline` as its value at `column` and the same others: by (model, data
-    set) a model on a data set is compared with the baseline model on that data set.
+    The baseline of a group has `baseline` as its value at `column` and the same other values: by (model, data set), a
+    model on a data set is compared with the baseline model on that data set.
 
     Args:
         rows: Scores, groups and questions.
         baseline: Value of the baselines; None: that of the first group.
-        column: Which of a group's values is meant.
-        by_row: Differences weigh a question by its rows, so that they are those of the means. The groups have as many
-            scored rows of each question then; else every question weighs the same.
-        resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
-            more than 100 000 questions.
-        seed: Same seed, same intervals.
+        column: Position of the value in the groups' names.
+        by_row: Weight each question by its rows, so that differences equal those of the means; both groups then need as
+            many scored rows of each question. By default all questions weigh the same.
+        resamples: Draws of whole questions, within each data set one fewer than it has; reduced for more than 100 000
+            questions.
+        seed: Seed of the draws.
 
     Returns:
-        Figures by metric, in the order of `rows.names`.
+        Statistics by metric, in the order of `rows.names`.
 
     Raises:
-        ValueError: No group has `baseline` as its value there.
+        ValueError: No group has `baseline` as its value at `column`.
     """
     if not rows.names:
         return {metric: [] for metric in rows.scores}
     first = rows.names[0][column] if baseline is None else baseline
     if all(name[column] != first for name in rows.names):
-        raise ValueError(f"no group is called {first!r}")
+        raise ValueError(f"no group has the baseline {first!r}")
     baselines = _baselines(rows.names, first, column)
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    # Of the others no interval is told: of a column of ids that is every group.
+    # Others get no interval: for a column of ids, that is every group.
     drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:
@@ -180,14 +180,13 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
 
 
 def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
-    """Rows of each group, ascending."""
     order = np.argsort(rows.groups, kind="stable")
     ends = np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1))
     return [order[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
-    """Number of each group's baseline, of those that have one and are none."""
+    """Return the number of each group's baseline, without baselines and groups that have none."""
     numbers = {name: number for number, name in enumerate(names)}
     others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
@@ -201,7 +200,7 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
 
 
 def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
-    """For each group: differences by question from its baseline; None without one, or without a common question."""
+    """Return each group's difference from its baseline by question; None without one or without a common question."""
     return [
         _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
         for number, mean in enumerate(means)

@@ -1,4 +1,4 @@
-"""Differences of a candidate from a baseline on the same questions, and the consistency of a judge's two orders."""
+"""Differences of a candidate from a baseline on the same questions, and the consistency of a judge between orders."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictDifference:
-    """Verdicts of one metric on the pairs of which both answers have one.
+    """Verdicts of a metric on the pairs with two verdicts.
 
     Attributes:
-        pairs: These pairs.
-        baseline, candidate: Share of right answers of either side.
-        difference: The candidate's minus the baseline's.
-        both: Pairs of which both answers are right.
-        only_baseline, only_candidate: Pairs of which one answer is right: these are discordant.
-        neither: Pairs of which neither is.
-        p_value: McNemar's exact test, two-sided: how likely so uneven a split of the discordant pairs is where both
-            sides are as good; 1 without such pairs. It takes pairs for independent.
+        pairs: Number of these pairs.
+        baseline, candidate: Share of right answers on each side.
+        difference: Candidate minus baseline.
+        both: Pairs with two right answers.
+        only_baseline, only_candidate: Pairs with one right answer, called discordant.
+        neither: Pairs with two wrong answers.
+        p_value: McNemar's exact two-sided test: the probability of such an uneven split of discordant pairs if both
+            sides are equally good; 1 without discordant pairs. Assumes independent pairs.
     """
 
     pairs: int
@@ -59,11 +59,11 @@ class VerdictDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyAsWrong:
-    """One metric with every empty answer counted as a score of 0, so that silence gains nothing.
+    """A metric with every empty answer counted as a score of 0, so that silence gains nothing.
 
     Attributes:
-        scored: Pairs of which both answers are empty or have a score.
-        baseline, candidate: Mean score of either side over these.
+        scored: Pairs in which each answer is empty or has a score.
+        baseline, candidate: Mean score of each side over these.
         difference: Candidate minus baseline.
     """
 
@@ -75,17 +75,17 @@ class EmptyAsWrong:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDifference:
-    """One metric on all pairs.
+    """A metric on all pairs.
 
     Attributes:
-        pairs: All of them.
-        scored: Those of which both answers have a score: means and difference are over these.
-        baseline, candidate: Mean score of either side.
+        pairs: Number of pairs.
+        scored: Pairs with two scores, the basis of means and difference.
+        baseline, candidate: Mean score of each side.
         difference: Candidate minus baseline.
         empty_as_wrong: The same with every empty answer counted as a score of 0.
         empty: Empty answers of baseline and candidate.
-        failed: Answers of baseline and candidate without a score though there was something to score.
-        verdicts: None where the metric gives none.
+        failed: Answers of baseline and candidate that are not empty and have no score.
+        verdicts: None if the metric gives no verdicts.
     """
 
     pairs: int
@@ -101,15 +101,15 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Whose answer one chooser prefers.
+    """Preferences of a chooser.
 
     Attributes:
         pairs: Pairs with a winner or a tie.
         undecided: Pairs with neither.
-        wins, ties, losses: Pairs of which the candidate's answer is preferred, neither is, the baseline's is.
+        wins, ties, losses: Pairs with the candidate's answer preferred, neither, or the baseline's.
         win_share, tie_share, loss_share: The same as shares of `pairs`.
-        p_value: Sign test, two-sided and exact: how likely so uneven a split of wins and losses is where both sides are
-            as good; 1 where all are ties, NaN without `pairs`. It takes pairs for independent.
+        p_value: Exact two-sided sign test: the probability of such an uneven split of wins and losses if both sides are
+            equally good; 1 if all are ties, NaN without `pairs`. Assumes independent pairs.
     """
 
     pairs: int
@@ -125,7 +125,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairComparison:
-    """A candidate beside a baseline."""
+    """A candidate compared with a baseline."""
 
     pairs: int
     metrics: Mapping[str, MetricDifference]
@@ -133,16 +133,16 @@ class PairComparison:
 
 
 def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0) -> PairComparison:
-    """Computes all figures of all metrics and choosers.
+    """Compute all differences and outcomes of all metrics and choosers.
 
-    Intervals and differences are those of `compare_groups`: draws of whole questions, within each data set.
+    Intervals and differences are those of `compare_groups`: draws of whole questions within each data set.
 
     Raises:
-        ValueError: There is no pair.
+        ValueError: There are no pairs.
         MissingScipyError: scipy is not installed.
     """
     if not len(rows):
-        raise ValueError("there is no pair of answers to compare")
+        raise ValueError("no pairs of answers to compare")
     found = compare_groups(_columns(rows), by_row=True, resamples=resamples, seed=seed)
     return PairComparison(
         pairs=len(rows),
@@ -152,12 +152,12 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
 
 
 def _columns(rows: PairedRows) -> GroupedRows:
-    """Every figure as a column over the baseline's answers, then the candidate's."""
+    """Return every statistic as a column over the baseline's answers, then the candidate's."""
     columns: dict[str, NDArray[np.float64]] = {}
     filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
     for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
         for label, pairs in table.items():
-            # A score beside which there is none enters no figure.
+            # Leave out a score whose partner has none.
             columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
     for name, preferred in rows.preferred.items():
         for outcome, value in _OUTCOMES.items():
@@ -226,7 +226,7 @@ def _sides(found: list[GroupStatistics]) -> _Sides:
 
 
 def _even_split(one: int, other: int) -> float:
-    """Two-sided exact p value of a split that would be even by chance."""
+    """Return the two-sided exact p value of a split that would be even by chance."""
     return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0
 
 
@@ -235,14 +235,13 @@ _ORDERS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStatistics:
-    """What a judge said of pairs that it was shown in both orders.
+    """Verdicts of a judge on pairs shown in both orders.
 
     Attributes:
-        pairs: Pairs of which both orders could be read.
-        consistent: Pairs of which both orders name the same winner, or both a tie.
-        consistency: Their share, 0 to 1.
-        position_bias: Share of verdicts for the answer that was shown first minus that for the other one, -1 to 1; 0
-            without bias, positive where the first place is preferred.
+        pairs: Pairs with a verdict in both orders.
+        consistent: Pairs with the same winner, or a tie, in both orders.
+        consistency: Share of consistent pairs, 0 to 1.
+        position_bias: Share of verdicts for the answer shown first minus that for the other, -1 to 1; 0 without bias.
     """
 
     pairs: int
@@ -259,15 +258,15 @@ def order_statistics(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> OrderStatistics | None:
-    """Computes both figures; None where no pair was read in both orders.
+    """Compute the consistency between orders; None if no pair has a verdict in both.
 
     Args:
-        orders: Of each pair, what was said in each order: `first` and `winner` by the same names, `winner` "tie" for a
-            tie, None where nothing could be read.
-        questions: Number of each pair's question, as in `GroupedRows`; the intervals draw whole questions.
-        strata: Data set of each question, likewise.
-        resamples: Draws behind the intervals.
-        seed: Same seed, same intervals.
+        orders: Verdicts of each pair by order, with `first` and `winner` as the same names; `winner` is "tie" for a tie
+            and None without a verdict.
+        questions: Number of each pair's question, as in `GroupedRows`; draws are of whole questions.
+        strata: Data set of each question, as in `GroupedRows`.
+        resamples: Number of draws.
+        seed: Seed of the draws.
     """
     agree, bias = np.full(len(orders), np.nan), np.full(len(orders), np.nan)
     for place, said in enumerate(orders):
@@ -291,7 +290,7 @@ def order_statistics(
 
 
 def _leaning(order: Mapping[str, object]) -> float:
-    """1 for the answer that was shown first, -1 for the other one, 0 for a tie."""
+    """Return 1 for the answer shown first, -1 for the other, 0 for a tie."""
     if order["winner"] == "tie":
         return 0.0
     return 1.0 if order["winner"] == order["first"] else -1.0

@@ -1,4 +1,4 @@
-"""Compares two lists of results, as `Client.score` gives them."""
+"""Compare two lists of results from `Client.score`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class ScoredItem(Protocol):
 
     @property
     def id(self) -> str:
-        """The item's id as its caller gave it, or ""."""
+        """The item's id from the caller, or ""."""
 
     @property
     def scores(self) -> Mapping[str, ScoredAnswer]:
-        """One answer of each metric, by label."""
+        """Result of each metric, by label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowColumns:
-    """What tells the items of two runs apart; empty where nothing does.
+    """Columns that describe the items of two runs; empty if unknown.
 
     Attributes:
-        questions: Key of each item's question, for those that several items ask: they are drawn together. Without it
-            each item is a question of its own.
-        datasets: Data set of each item: questions are drawn within it. Without it there is one.
-        groups: Group of each item, to have the figures of each group too; "" is none.
+        questions: Key of each item's question, if items share questions: these are drawn together. Without it each item
+            is its own question.
+        datasets: Data set of each item; draws are within data sets. Without it there is one.
+        groups: Group of each item, for separate comparisons; "" for none.
     """
 
     questions: Sequence[str] = ()
@@ -45,18 +45,18 @@ class RowColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
-    """Two runs beside each other.
+    """A comparison of two runs.
 
     Attributes:
-        overall: On all questions.
-        groups: On the questions of each group, in the order in which they come first; empty where none are told apart.
+        overall: Comparison on all questions.
+        groups: Comparison on the questions of each group, in order of first occurrence; empty without groups.
     """
 
     overall: PairComparison
     groups: Mapping[str, PairComparison]
 
 
-def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures are drawn
+def compare_results(  # noqa: PLR0913 - two runs and four options
     baseline: Sequence[ScoredItem],
     candidate: Sequence[ScoredItem],
     *,
@@ -65,22 +65,21 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RunComparison:
-    """The figures of `gradewire compare`: what a candidate gains or loses against a baseline.
+    """Compare a candidate with a baseline, as `gradewire compare` does.
 
     Args:
         baseline: Results of one run; a `ScoreReport` is such a sequence.
-        candidate: Those of the other, of the same questions in the same order.
-        columns: What tells items apart; None: each is a question of its own, and there is one data set and no group.
-        tie_margin: Scores that differ by this much or less are a tie, in units of the score; `verdict`: answers with
-            the same verdict are.
-        resamples: Draws behind the intervals.
-        seed: Same seed, same intervals.
+        candidate: Results of the other, for the same questions in the same order.
+        columns: Questions, data sets and groups; None: each item is its own question, in one data set, without groups.
+        tie_margin: Largest difference of scores that is a tie; `verdict`: answers with the same verdict tie.
+        resamples: Number of draws.
+        seed: Seed of the draws.
 
     Returns:
-        Figures of every metric that both have, by label.
+        Comparison of every metric that both have, by label.
 
     Raises:
-        ValueError: The two are not of the same questions, or share no metric; or a sequence is not as long as they are.
+        ValueError: The runs have different questions or no common metric, or columns differ in length.
         MissingScipyError: scipy is not installed.
     """
     columns = columns or RowColumns()
@@ -88,7 +87,7 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
     labels = [label for label in baseline[0].scores if label in candidate[0].scores]
     if not labels:
         raise ValueError(
-            f"the results share no metric: {', '.join(baseline[0].scores)} and {', '.join(candidate[0].scores)}"
+            f"the results have no common metric: {', '.join(baseline[0].scores)} and {', '.join(candidate[0].scores)}"
         )
     blank = [""] * len(baseline)
     results = {
@@ -113,15 +112,15 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
 def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], columns: RowColumns) -> None:
     if not baseline or len(baseline) != len(candidate):
         raise ValueError(
-            f"baseline has {len(baseline)} results and candidate {len(candidate)}: give those of the same questions"
+            f"{len(baseline)} baseline results and {len(candidate)} candidate results: score the same questions in both"
         )
     for name, values in asdict(columns).items():
         if values and len(values) != len(baseline):
-            raise ValueError(f"{name} has {len(values)} values for {len(baseline)} results")
+            raise ValueError(f"{name} has {len(values)} values for {len(baseline)} results: give one for each")
     for place, (one, other) in enumerate(zip(baseline, candidate, strict=True)):
         if one.id and other.id and one.id != other.id:
             raise ValueError(
-                f"result {place} is of {one.id!r} in baseline and of {other.id!r} in candidate: give them in one order"
+                f"result {place} is for {one.id!r} in baseline and for {other.id!r} in candidate: use the same order"
             )
         if one.scores.keys() != baseline[0].scores.keys() or other.scores.keys() != candidate[0].scores.keys():
             raise ValueError(f"result {place} has other metrics than the first")

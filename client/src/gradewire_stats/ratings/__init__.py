@@ -1,7 +1,6 @@
-"""Ratings of models from verdicts on pairs of their answers: arrays in, numbers out; no files, no terminal.
+"""Ratings of models from verdicts on pairs of their answers. Independent of files and terminal; numpy only.
 
-Everything here is numpy. An instruction, not a match, is what the bootstrap draws: verdicts on answers to one
-instruction are not independent.
+The bootstrap draws instructions, not matches, because verdicts on answers to one instruction are dependent.
 """
 
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts

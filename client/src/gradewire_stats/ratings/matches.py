@@ -1,4 +1,4 @@
-"""Matches of two models' answers to an instruction, and their counts of wins and ties."""
+"""Matches between two models' answers to an instruction, and their counts of wins and ties."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """Verdicts on pairs of answers, one a match.
+    """Verdicts on pairs of answers, one per match.
 
     Attributes:
-        a: int[matches], number of the model whose answer is A.
-        b: int[matches], that of answer B; another one than `a`.
-        score_a: float64[matches]: 1 where A won, 0 where B did, 0.5 for a tie.
-        instructions: int[matches], number of the instruction; matches that share one are drawn together.
-        shown_first: int[matches]: 1 where the judge saw A first, -1 for B, 0 where both orders are in the verdict or
-            nothing is known.
-        words: float64[matches, 2], words of both answers; NaN where they are not known.
-        weights: float64[matches], how much each counts in fits: 0.5 where a pair's orders are two matches, else 1.
+        a: int[matches], number of the model with answer A.
+        b: int[matches], number of the model with answer B; differs from `a`.
+        score_a: float64[matches]: 1 if A won, 0 if B won, 0.5 for a tie.
+        instructions: int[matches], number of the instruction; matches with the same one are drawn together.
+        shown_first: int[matches]: 1 if the judge saw A first, -1 for B, 0 if the verdict covers both orders or the
+            order is unknown.
+        words: float64[matches, 2], words of both answers; NaN if unknown.
+        weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are two matches, else 1.
     """
 
     models: Sequence[str]
@@ -33,7 +33,7 @@ class Matches:
     weights: NDArray[np.float64]
 
     @classmethod
-    def of(  # noqa: PLR0913 - one column each
+    def of(  # noqa: PLR0913 - one argument per column
         cls,
         models: Sequence[str],
         a: ArrayLike,
@@ -44,11 +44,11 @@ class Matches:
         shown_first: ArrayLike | None = None,
         words: ArrayLike | None = None,
     ) -> Self:
-        """The same from any sequences of numbers, each counting once; without words or orders these are unknown.
+        """Build matches of weight 1 from any sequences of numbers; words and orders are optional.
 
         Raises:
-            ValueError: Columns differ in length, a model meets itself or has no such number, or a score is none of 0,
-                0.5 and 1.
+            ValueError: Columns differ in length, a model meets itself or its number is out of range, or a score is not
+                0, 0.5 or 1.
         """
         numbers_a = np.asarray(a, dtype=np.intp)
         count = len(numbers_a)
@@ -64,41 +64,41 @@ class Matches:
         )
         columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words)
         if any(len(column) != count for column in columns):
-            raise ValueError(f"there are {count} answers A and {[len(column) for column in columns]} of the rest")
+            raise ValueError(f"{count} answers A and {[len(column) for column in columns]} others differ in number")
         if count and not (min(found.a.min(), found.b.min()) >= 0 and max(found.a.max(), found.b.max()) < len(models)):
-            raise ValueError(f"a model has a number outside 0 to {len(models) - 1}")
+            raise ValueError(f"a model's number is outside 0 to {len(models) - 1}")
         if (found.a == found.b).any():
-            raise ValueError("a model meets itself in a match")
+            raise ValueError("a match has the same model twice")
         if not np.isin(found.score_a, (0.0, 0.5, 1.0)).all():
-            raise ValueError("a score is none of 0, 0.5 and 1")
+            raise ValueError("a score is not 0, 0.5 or 1")
         return found
 
     def __len__(self) -> int:
-        """Number of matches."""
+        """Return the number of matches."""
         return len(self.a)
 
     @property
     def instruction_count(self) -> int:
-        """How many instructions are numbered."""
+        """Number of instructions."""
         return int(self.instructions.max()) + 1 if len(self) else 0
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """Those without a tie, bool[matches]."""
+        """Matches without a tie, as bool[matches]."""
         return np.asarray(self.score_a != 0.5)
 
     def instructions_of(self, model: int) -> int:
-        """How many instructions a model has a match on."""
+        """Return the number of instructions on which a model has a match."""
         return len(np.unique(self.instructions[(self.a == model) | (self.b == model)]))
 
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """How often each model won against each other one, by draw.
+    """Wins of each model against each other one, by draw.
 
     Attributes:
         won: float64[draws, models, models], weight of the matches that the row's model won against the column's.
-        tied: float64[draws, models, models], weight of their ties; symmetric.
+        tied: float64[draws, models, models], weight of ties; symmetric.
     """
 
     won: NDArray[np.float64]
@@ -106,25 +106,25 @@ class PairCounts:
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """Wins with ties as half wins, float64[draws, models, models]."""
+        """Wins, with ties as half wins, float64[draws, models, models]."""
         return self.won + self.tied / 2
 
     @property
     def played(self) -> NDArray[np.bool_]:
-        """Whether each model has a match in each draw, bool[draws, models]."""
+        """True for each model with a match in the draw, bool[draws, models]."""
         return np.asarray((self.won + self.won.transpose(0, 2, 1) + self.tied).sum(axis=2) > 0)
 
     @property
     def win_shares(self) -> NDArray[np.float64]:
-        """Points over matches of each model, float64[draws, models]; NaN without a match."""
+        """Points divided by matches of each model, float64[draws, models]; NaN without a match."""
         points = self.points
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(points.sum(axis=2) / (points + points.transpose(0, 2, 1)).sum(axis=2))
 
     def shares_against(self, reference: int) -> NDArray[np.float64]:
-        """Share of the matches with the reference that each model won, ties left out; float64[draws, models].
+        """Return each model's share of wins in its decided matches with the reference, float64[draws, models].
 
-        NaN for the reference itself, and for a model that has no such match that was decided.
+        NaN for the reference itself, and for a model without such matches.
         """
         won, lost = self.won[:, :, reference], self.won[:, reference, :]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,11 +132,11 @@ class PairCounts:
 
 
 def pair_counts(matches: Matches, draws: NDArray[np.float64] | None = None) -> PairCounts:
-    """Counts of all matches, or of draws of their instructions.
+    """Count all matches, or draws of their instructions.
 
     Args:
-        matches: Counted with their weights.
-        draws: float64[draws, instructions], how often each counts; None: one draw in which all count once.
+        matches: Matches, counted with their weights.
+        draws: float64[draws, instructions], how often each counts; None: one draw with every instruction once.
     """
     models = len(matches.models)
     decided = matches.decided

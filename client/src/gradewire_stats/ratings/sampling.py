@@ -1,4 +1,4 @@
-"""Choice of the pairs to judge next, so that the least certain ratings become certain with the fewest judgements."""
+"""Choose the pairs to judge next, to make the least certain ratings certain with the fewest judgements."""
 
 import hashlib
 import itertools
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import PairCounts
 from gradewire_stats.ratings.strengths import bradley_terry
 
-# What is known of a model before it has played: as much as one match with an equal says.
+# Information about a model without matches: as much as one match with an equal gives.
 _PRIOR_INFORMATION = 0.25
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChosenPair:
-    """Two models, by number, the lower one first, and the key of the instruction on which they are compared."""
+    """Two models by number, the lower one first, and the key of the instruction to compare them on."""
 
     instruction: str
     first: int
@@ -27,10 +27,10 @@ class ChosenPair:
 
 @dataclass(frozen=True, slots=True)
 class PairPool:
-    """All pairs of answers that could be judged.
+    """All pairs of answers that can be judged.
 
     Attributes:
-        answered: Models that have an answer, by key of the instruction.
+        answered: Models with an answer, by key of the instruction.
     """
 
     models: int
@@ -38,11 +38,11 @@ class PairPool:
 
     @property
     def pairs(self) -> int:
-        """How many there are: those of a full round robin."""
+        """Number of pairs, as in a full round robin."""
         return sum(len(models) * (len(models) - 1) // 2 for models in self.answered.values())
 
     def all_pairs(self) -> list[ChosenPair]:
-        """Those of a full round robin, by instruction."""
+        """Return the pairs of a full round robin, by instruction."""
         return [
             ChosenPair(key, first, second)
             for key, models in self.answered.items()
@@ -50,7 +50,7 @@ class PairPool:
         ]
 
 
-def next_pairs(  # noqa: PLR0913 - what there is, what is known, what is wanted
+def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     pool: PairPool,
     judged: Collection[ChosenPair],
     counts: PairCounts,
@@ -59,25 +59,23 @@ def next_pairs(  # noqa: PLR0913 - what there is, what is known, what is wanted
     at_most: int,
     seed: int,
 ) -> list[ChosenPair]:
-    """Chooses pairs, one after the other, each with what the ones before it will have told.
+    """Choose pairs in turn, each one assuming the results of the ones before it.
 
-    A pair is worth what it takes off the variances of the uncertain models' ratings, as the Fisher information of
-    Bradley and Terry's model says: matches between models of about equal strength tell most, and matches of models of
-    which little is known. Among the instructions on which the two were not compared it takes the one on which they
-    have been compared with anybody least often, and a seeded order decides among these: answers to many instructions
-    say more than many verdicts on one answer.
+    The value of a pair is the reduction of the variances of the uncertain models' ratings, from the Fisher information
+    of Bradley and Terry's model: matches between models of about equal strength tell most, and matches of little-known
+    models. Among the instructions on which the two were not compared, it takes the one on which they were compared with
+    others least often, and then a seeded order: answers to many instructions say more than many verdicts on one answer.
 
     Args:
         pool: All pairs.
-        judged: Those that are known, in any number.
-        counts: Their outcome, one draw.
-        uncertain: Models whose ratings are wanted more narrowly.
-        at_most: How many pairs.
-        seed: Same seed and same verdicts, same pairs.
+        judged: Known pairs.
+        counts: Results of the known pairs, as one draw.
+        uncertain: Models whose ratings need narrower intervals.
+        at_most: Maximum number of pairs.
+        seed: Seed of the order of instructions.
 
     Returns:
-        Pairs that are not in `judged`, none twice; fewer than `at_most` where no more of the uncertain models are
-        left.
+        Distinct pairs outside `judged`; fewer than `at_most` if no more pairs of the uncertain models are left.
     """
     open_ = _OpenInstructions(pool, judged, seed)
     strengths = np.nan_to_num(bradley_terry(counts).values[0])
@@ -107,7 +105,7 @@ def next_pairs(  # noqa: PLR0913 - what there is, what is known, what is wanted
 def _gains(
     variances: NDArray[np.float64], worth: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """What one more match of each two models takes off the wanted variances, float64[models, models]."""
+    """Return the reduction of the wanted variances by one more match of each two models, float64[models, models]."""
     centred = variances - variances.mean(axis=0, keepdims=True)
     towards = centred[:, :, None] - centred[:, None, :]
     spread = variances.diagonal()[:, None] + variances.diagonal()[None, :] - 2 * variances
@@ -126,7 +124,7 @@ class _OpenInstructions:
             has[row, list(models)] = 1
         keys = list(pool.answered)
         self._answered = [{keys[row] for row in np.flatnonzero(column)} for column in has.T]
-        # Instructions on which the two, the lower number first, are still to be compared.
+        # Number of instructions left for each two models, the lower number first.
         self.left = np.triu(has.T @ has, 1)
         for pair in self._known:
             self._times.update(((pair.instruction, pair.first), (pair.instruction, pair.second)))
@@ -134,7 +132,7 @@ class _OpenInstructions:
                 self.left[pair.first, pair.second] -= 1
 
     def take(self, one: int, other: int) -> ChosenPair:
-        """The pair on the instruction that comes next, which is known from then on."""
+        """Return the pair on the next instruction, and mark it as known."""
         shared = self._answered[one] & self._answered[other]
         key = min(
             (key for key in shared if ChosenPair(key, one, other) not in self._known),

@@ -1,4 +1,4 @@
-"""Elo ratings, and Bradley and Terry's strengths by maximum likelihood, also with length or position held fixed."""
+"""Elo ratings, and Bradley and Terry's strengths, which can be controlled for length or position."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,40 +11,41 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 
 K, BASE, SCALE, START = 4.0, 10.0, 400.0, 1000.0
-# Steps of draws that are laid out at a time: 32 bits each.
+# Number of steps of draws to lay out at a time, 32 bits each.
 _STEPS_AT_A_TIME = 1 << 24
-# Tells the orders of the matches from other draws of the same seed.
+# Separates the orders of the matches from other draws with the same seed.
 _ORDERS = 1
 
 ELO_PER_NAT = SCALE / math.log(BASE)
 """Points on Elo's scale for one unit of strength."""
-# Against a model of mean strength, where nothing else holds the strengths together: half a win and half a loss.
+# Half a win and half a loss against a model of mean strength, if nothing else connects the strengths.
 _PRIOR_MATCHES = 1.0
 _MAX_STEP = 2.0
 _ITERATIONS = 200
-# Points that are left unexplained, of those that there are.
+# Maximum share of unexplained points.
 _TOLERANCE = 1e-10
 
 Control = Literal["length", "position"]
 CONTROLS: tuple[Control, ...] = ("length", "position")
 _CONTROLLED_ITERATIONS = 60
 _CONTROLLED_TOLERANCE = 1e-9
-# Beyond e^12 to 1, matches that are won by one side alone leave no maximum.
+# Beyond odds of e^12 to 1, matches won by one side alone have no maximum.
 _MAX_EFFECT = 12.0
 _PRIOR = 0.25
 
 
 def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
-    """Ratings after one pass over all matches, in an order drawn by the seed.
+    """Return the ratings after one pass over all matches, in a seeded order.
 
-    Every model starts at 1000. A match of A and B moves A by 4 (score - 1 / (1 + 10^((B - A) / 400))), and B by as
-    much the other way; a tie has the score 0.5.
+    Every model starts at 1000. A match of A and B moves A by 4 (score - 1 / (1 + 10^((B - A) / 400))), and B by the
+    same amount in the other direction; a tie has the score 0.5.
 
     Args:
-        matches: Their weights are not looked at.
-        seed: Of the order.
+        matches: Matches; their weights are ignored.
+        seed: Seed of the order.
 
     Returns:
+        float64[models]; NaN for a model without a match.
         float64[models]; NaN for a model without a match.
     """
     order = np.random.default_rng([seed, _ORDERS]).permutation(len(matches))
@@ -53,15 +54,15 @@ def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: int = 0) -> NDArray[np.float64]:
-    """The same for every draw of instructions, each in an order of its own.
+    """Return the ratings for every draw of instructions, each in its own order.
 
     Args:
-        matches: As above.
-        draws: float64[draws, instructions], how often each was drawn; as many chunks as one likes.
-        seed: Of the orders.
+        matches: Matches; their weights are ignored.
+        draws: float64[draws, instructions], how often each was drawn, in any number of chunks.
+        seed: Seed of the orders.
 
     Returns:
-        float64[draws, models]; NaN for a model without a match in that draw.
+        float64[draws, models]; NaN for a model without a match in the draw.
     """
     random = np.random.default_rng([seed, _ORDERS])
     numbers = np.arange(len(matches), dtype=np.int32)
@@ -70,7 +71,7 @@ def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: i
 
     def run() -> None:
         longest = max(map(len, waiting))
-        # The number behind the last match stands for none.
+        # The number after the last match stands for no match.
         orders = np.full((longest, len(waiting)), len(matches), dtype=np.int32)
         for place, order in enumerate(waiting):
             orders[: len(order), place] = order
@@ -89,12 +90,12 @@ def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: i
 
 
 def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Ratings after each column of orders, int[steps, draws]; float64[draws, models].
+    """Return the ratings after each column of orders, int[steps, draws], as float64[draws, models].
 
-    A match waits for the one before it, so all draws take a step at a time.
+    A match depends on the one before it, so all draws advance one step at a time.
     """
     models, draws = len(matches.models), orders.shape[1]
-    # One more model meets itself where a draw has no match left: at 0.5 it stays where it is.
+    # A draw without matches left plays one more model against itself: at 0.5 it stays unchanged.
     a = np.append(matches.a, models)
     b = np.append(matches.b, models)
     scores = np.append(matches.score_a, 0.5)
@@ -115,7 +116,7 @@ def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64
 
 
 class NotConvergedError(ArithmeticError):
-    """The likelihood has no maximum that could be found."""
+    """No maximum of the likelihood was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +124,26 @@ class Strengths:
     """Strengths in each draw.
 
     Attributes:
-        values: float64[draws, models], of mean 0 over the models that have a match in the draw; NaN for the others.
-        regularised: bool[draws]: the wins do not connect all models in both directions, so that the likelihood alone
-            would put some infinitely far from others, or nowhere. Each model then has half a win and half a loss
-            against a model of strength 0 besides.
+        values: float64[draws, models], with mean 0 over the models with a match in the draw; NaN for the others.
+        regularised: bool[draws]: the wins do not connect all models in both directions, so the likelihood alone would
+            put some infinitely far from others, or nowhere. Each model then also has half a win and half a loss against
+            a model of strength 0.
     """
 
     values: NDArray[np.float64]
     regularised: NDArray[np.bool_]
 
     def ratings(self, anchor: int | None = None) -> NDArray[np.float64]:
-        """The strengths on Elo's scale, float64[draws, models]: mean 1000, or the anchor at 1000."""
+        """Return the strengths on Elo's scale, float64[draws, models], with mean 1000, or with the anchor at 1000."""
         zero = 0.0 if anchor is None else self.values[:, anchor : anchor + 1]
         return np.asarray(START + ELO_PER_NAT * (self.values - zero))
 
 
 def bradley_terry(counts: PairCounts) -> Strengths:
-    """Strengths of the models; ties count as half a win for either side.
+    """Return the strengths of the models; ties count as half a win for each side.
 
     Raises:
-        NotConvergedError: No maximum was found, which finite counts do not cause.
+        NotConvergedError: No maximum was found, which cannot happen with finite counts.
     """
     points, played = counts.points, counts.played
     regularised = ~connected(points, played)
@@ -169,15 +170,15 @@ def bradley_terry(counts: PairCounts) -> Strengths:
         curvature[:, diagonal, diagonal] = (
             bend.sum(axis=2) + prior[left] * by_prior[open_] * (1 - by_prior[open_]) + ~played[left]
         )
-        # Strengths are differences: where no prior holds it, the mean is held at 0.
+        # Strengths are relative: unless a prior fixes them, fix their mean at 0.
         both = played[left][:, :, None] & played[left][:, None, :]
         curvature += np.where(prior[left] > 0, 0.0, 1.0 / models)[:, :, None] * both
         step = np.linalg.solve(curvature, unexplained[open_][:, :, None])[:, :, 0]
-        # From far away a step may lead beyond the maximum, and further each time.
+        # Far from the maximum a step can overshoot, further each time.
         step *= np.minimum(1.0, _MAX_STEP / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
         strengths[left] = values + step
     else:
-        raise NotConvergedError(f"no maximum of the likelihood after {_ITERATIONS} steps")
+        raise NotConvergedError(f"no maximum of the likelihood found in {_ITERATIONS} steps")
     values = np.where(played, strengths, np.nan)
     with np.errstate(invalid="ignore"):
         there = np.maximum(1, played.sum(axis=1, keepdims=True))
@@ -186,7 +187,7 @@ def bradley_terry(counts: PairCounts) -> Strengths:
 
 
 def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return to which models wins lead from each one in any number of steps; bool[draws, models, models]."""
+    """Return which models each one reaches by wins in any number of steps; bool[draws, models, models]."""
     models = beats.shape[1]
     leads = (beats | np.eye(models, dtype=bool)).astype(np.float32)
     for _ in range(max(1, models - 1).bit_length()):
@@ -195,17 +196,17 @@ def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether, in each draw, wins lead from every model to every other one that played; bool[draws]."""
+    """Return bool[draws], True if wins connect all models that played, in both directions."""
     both = played[:, :, None] & played[:, None, :]
     return np.asarray((_reach(points > 0) | ~both).all(axis=(1, 2)))
 
 
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
-    """Which models wins join, in both directions, to more than any other such group has; bool[draws, models].
+    """Return the largest group of models that wins connect in both directions; bool[draws, models].
 
-    Differences between them are what the matches say. How far all others are from them, a model that has won or lost
-    all its matches, or one that never met them, only the regularisation says. All are False where two groups are the
-    largest.
+    The matches determine the differences within the group. Only the regularisation determines the distance to other
+    models, such as one that won or lost all its matches, or one that never met the group. All are False if two groups
+    are equally large.
     """
     leads = _reach(counts.points > 0)
     sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
@@ -219,20 +220,20 @@ def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class NotIdentifiedError(ValueError):
-    """The matches cannot tell the effect of length or position from the models' strengths."""
+    """The matches cannot separate the effect of length or position from the models' strengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledFit:
-    """Strengths and effects, in the matches themselves and in draws of their instructions.
+    """Strengths and effects, for all matches and for draws of their instructions.
 
     Attributes:
-        controls: What is held fixed.
-        ratings: float64[1 + draws, models] on Elo's scale, the matches themselves first; NaN for a model without a
-            match, and for all in a draw that has no maximum.
-        effects: float64[1 + draws, controls], logarithms of the odds by which an answer gains: for one standard
-            deviation of the relative difference in words; for being shown first.
-        regularised: Whether the wins of all matches do not connect the models, as in `Strengths`.
+        controls: Controlled properties.
+        ratings: float64[1 + draws, models] on Elo's scale, all matches first; NaN for a model without a match, and for
+            all models in a draw without a maximum.
+        effects: float64[1 + draws, controls], log odds of an answer's gain: for one standard deviation of the relative
+            difference in words; for being shown first.
+        regularised: True if the wins of all matches do not connect the models, as in `Strengths`.
     """
 
     controls: Sequence[Control]
@@ -242,7 +243,7 @@ class ControlledFit:
 
 
 def length_difference(matches: Matches) -> NDArray[np.float64]:
-    """(words of A - words of B) / (both), over its root mean square; 0 where words are not known; float64[matches]."""
+    """Return (words of A - words of B) / (both), over its root mean square; 0 for unknown words; float64[matches]."""
     total = matches.words.sum(axis=1)
     known = total > 0
     relative = np.zeros(len(matches))
@@ -258,26 +259,26 @@ def controlled_fit(
     *,
     anchor: int | None = None,
 ) -> ControlledFit:
-    """Fits strengths with controls by maximum likelihood; a tie counts as half a win for either side.
+    """Fit strengths with controls by maximum likelihood; a tie counts as half a win for each side.
 
     Args:
-        matches: With their weights; those of one order each, where position is a control.
-        controls: One at least.
+        matches: Matches with their weights; with position as a control, each of one order.
+        controls: At least one.
         draws: float64[draws, instructions], how often each instruction was drawn, in chunks.
-        anchor: The model whose rating is 1000; None: the mean of all.
+        anchor: Model with the rating 1000; None: the mean of all is 1000.
 
     Raises:
-        NotIdentifiedError: A control does not vary, goes with the models, or has no finite effect.
+        NotIdentifiedError: A control does not vary, cannot be separated from the models, or has no finite effect.
     """
     columns = {"length": length_difference(matches), "position": matches.shown_first.astype(np.float64)}
     for control in controls:
         if not columns[control].any():
-            raise NotIdentifiedError(f"{control}: it is not known, or the same for both answers, in all matches")
+            raise NotIdentifiedError(f"{control} is unknown or equal for both answers in all matches")
     fit = _Fit(matches, np.stack([columns[control] for control in controls], axis=1))
     start = np.concatenate([np.nan_to_num(bradley_terry(pair_counts(matches)).values[0]), np.zeros(len(controls))])
     whole = fit.maximum(np.ones(matches.instruction_count), start, check_rank=True)
     if whole is None:
-        raise NotIdentifiedError(f"{' and '.join(controls)}: the matches leave an effect without a bound")
+        raise NotIdentifiedError(f"the matches do not bound the effect of {' and '.join(controls)}")
     found = [whole]
     lost = np.full(len(whole), np.nan)
     for chunk in draws:
@@ -305,7 +306,7 @@ class _Fit:
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
     ) -> NDArray[np.float64] | None:
-        """Strengths, then effects; NaN strengths of models without a match. None where there is no finite maximum."""
+        """Return strengths (NaN for models without a match), then effects; None without a finite maximum."""
         matches, models = self._matches, self._models
         weights = counts[matches.instructions] * matches.weights
         where = np.flatnonzero(weights)
@@ -323,7 +324,9 @@ class _Fit:
             slope[:models] += 4 * prior * np.where(played, 0.5 - by_prior, 0.0)
             curvature = self._curvature(bend, columns, self._cells[where], a, b)
             if check_rank and step_number == 0 and np.linalg.matrix_rank(curvature) < played.sum() + len(effects) - 1:
-                raise NotIdentifiedError("length or position goes with the models: their effects cannot be told apart")
+                raise NotIdentifiedError(
+                    "length or position depends on the models, so their effects cannot be separated"
+                )
             diagonal = np.arange(models)
             curvature[diagonal, diagonal] += 4 * prior * by_prior * (1 - by_prior) + ~played
             if not prior:

@@ -1,4 +1,4 @@
-"""Ratings of all models with intervals, biases of the judge, and its agreement with people on the ranks."""
+"""Ratings of all models with intervals, biases of the judge, and its agreement with human ranks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.bootstrap import Estimate, draws, estimate, ratio_draws
+from gradewire_stats.model_ranks import kendall_of, pearson_of, spearman_of
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 from gradewire_stats.ratings.strengths import (
     Control,
@@ -18,16 +19,16 @@ from gradewire_stats.ratings.strengths import (
     elo_ratings,
     held_together,
 )
-from gradewire_stats.systems import kendall_of, pearson_of, spearman_of
 
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """How often an answer wins that has some property and its rival has not.
+    """Advantage of answers with a property over rivals without it.
 
     Attributes:
-        matches: Decided matches in which one answer has it alone, by their weight.
-        won: Share of them that it won; 0.5 says nothing of it, and so does more where better models have it.
+        matches: Decided matches in which exactly one answer has the property, by weight.
+        won: Share of them that this answer won. 0.5 means no advantage; a higher share can also mean that better models
+            have the property.
     """
 
     matches: float
@@ -35,18 +36,18 @@ class Bias:
 
 
 def position_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bias:
-    """How often the answer wins that was shown first; matches of one order each."""
+    """Measure how often the answer shown first wins; each match must be of one order."""
     return _bias(matches, matches.shown_first, resamples=resamples, seed=seed)
 
 
 def length_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bias:
-    """How often the answer with more words wins."""
+    """Measure how often the answer with more words wins."""
     apart = np.nan_to_num(matches.words[:, 0] - matches.words[:, 1])
     return _bias(matches, np.sign(apart).astype(np.intp), resamples=resamples, seed=seed)
 
 
 def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int) -> Bias:
-    """Of a property that A has alone (1), or B (-1); whole instructions are drawn."""
+    """Measure the bias of a property that only A (1) or only B (-1) has, with draws of whole instructions."""
     counted = np.flatnonzero(matches.decided & (side != 0))
     if not len(counted):
         return Bias(0.0, estimate(np.nan, np.array([]), questions=0))
@@ -60,12 +61,12 @@ def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRanks:
-    """Ratings from a judge beside ratings from people, over the models that both have.
+    """A judge's ratings compared with annotators' ratings, over the models in both.
 
     Attributes:
         kendall: tau-b of the two; NaN for fewer than three models.
-        spearman: Their rank correlation, likewise.
-        pearson: Their linear correlation, likewise.
+        spearman: Rank correlation; NaN for fewer than three models.
+        pearson: Linear correlation; NaN for fewer than three models.
     """
 
     models: int
@@ -74,30 +75,30 @@ class SystemRanks:
     pearson: Estimate
 
 
-def system_ranks(judge: Matches, people: Matches, *, resamples: int = 1000, seed: int = 0) -> SystemRanks:
-    """Correlations of Bradley and Terry's ratings, with intervals over draws of instructions.
+def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed: int = 0) -> SystemRanks:
+    """Correlate Bradley and Terry's ratings, with intervals over draws of instructions.
 
     Args:
-        judge: Matches that a judge decided.
-        people: Matches of the same models that people decided; instructions have the same numbers in both, and those
-            that share a number are drawn together.
-        resamples: Draws.
-        seed: Same seed, same intervals.
+        judge: Matches decided by a judge.
+        human: Matches of the same models decided by annotators; instructions with the same number in both are drawn
+            together.
+        resamples: Number of draws.
+        seed: Seed of the draws.
 
     Raises:
         ValueError: The models differ.
     """
-    if list(judge.models) != list(people.models):
-        raise ValueError("judge and people have to rate the same models, in the same order")
-    instructions = max(judge.instruction_count, people.instruction_count)
+    if list(judge.models) != list(human.models):
+        raise ValueError("judge and annotators rate different models: use the same models in the same order")
+    instructions = max(judge.instruction_count, human.instruction_count)
     sides: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
     strata = np.zeros(instructions, dtype=np.intp)
     for chunk in (None, *draws(strata, resamples=resamples, seed=seed)):
-        for side, matches in zip(sides, (judge, people), strict=True):
+        for side, matches in zip(sides, (judge, human), strict=True):
             side.append(bradley_terry(pair_counts(matches, chunk)).values)
     ours, theirs = (np.concatenate(side) for side in sides)
     both = ~np.isnan(ours[0]) & ~np.isnan(theirs[0])
-    behind = len(np.intersect1d(judge.instructions, people.instructions))
+    behind = len(np.intersect1d(judge.instructions, human.instructions))
     found = {}
     for name, how in (("kendall", kendall_of), ("spearman", spearman_of), ("pearson", pearson_of)):
         values = how(ours[:, both], theirs[:, both])
@@ -107,21 +108,20 @@ def system_ranks(judge: Matches, people: Matches, *, resamples: int = 1000, seed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRating:
-    """Where a model stands.
+    """Rating of a model.
 
     Attributes:
-        matches: Matches that it took part in.
-        won: Those that it won.
-        tied: Those that nobody won.
-        elo: Median over the draws of its rating after one pass, with the interval; `Estimate.value` is that of the
-            matches themselves where nothing was drawn.
-        elo_once: The rating after one pass over the matches themselves.
-        bradley_terry: Rating by maximum likelihood, on Elo's scale; without an interval where it is not `bounded`.
-        bounded: Whether the matches bound that rating (`held_together`); where they do not, for instance because the
-            model won all of them, it is as far from the others as the regularisation puts it.
-        controlled: The same with length or position held fixed; None where that was not asked.
-        win_share: Share of its matches that it won, ties half.
-        against_reference: Share of its decided matches with the reference that it won; not defined without one.
+        matches: Number of its matches.
+        won: Matches that it won.
+        tied: Ties.
+        elo: Median over the draws of the rating after one pass, with its interval; without draws, `elo_once`.
+        elo_once: Rating after one pass over all matches.
+        bradley_terry: Rating by maximum likelihood, on Elo's scale; without an interval if it is not `bounded`.
+        bounded: True if the matches bound that rating (`held_together`). If not, for instance because the model won all
+            its matches, only the regularisation determines its distance from the others.
+        controlled: The same, controlled for length or position; None without controls.
+        win_share: Share of its matches that it won, with ties as half.
+        against_reference: Share of its decided matches with the reference that it won; undefined without any.
     """
 
     model: str
@@ -139,7 +139,7 @@ class ModelRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Effect of a control: the factor by which it multiplies the odds to win."""
+    """Effect of a control, as the factor of the odds to win."""
 
     control: Control
     odds: Estimate
@@ -150,16 +150,16 @@ class RatingTable:
     """Ratings of models.
 
     Attributes:
-        models: The highest first, by the controlled rating where there is one, else by Bradley and Terry's; models
-            without a match last.
-        regularised: Whether the wins do not connect all models (`Strengths.regularised`): ratings are then drawn
-            towards the mean, and models that no chain of wins joins are not comparable.
-        regularised_draws: Draws in which they do not.
-        resamples: Draws in all.
-        instructions: Instructions that were drawn.
-        effects: Of the controls.
+        models: Highest first, by the controlled rating if there is one, else by Bradley and Terry's; models without a
+            match last.
+        regularised: True if the wins do not connect all models (`Strengths.regularised`): ratings are then drawn
+            towards the mean, and models that wins do not connect are not comparable.
+        regularised_draws: Draws in which they do not connect.
+        resamples: Number of draws.
+        instructions: Number of instructions.
+        effects: Effects of the controls.
         won: float64[models, models] in the order of `models`, matches that the row's model won against the column's.
-        tied: float64[models, models], their ties.
+        tied: float64[models, models], ties.
     """
 
     models: Sequence[ModelRating]
@@ -174,19 +174,19 @@ class RatingTable:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What is held fixed in a fit.
+    """Controls of a fit.
 
     Attributes:
-        names: One at least.
-        ordered: The matches of the fit: one for each order in which a pair was shown; None: those of the others. It
-            numbers the instructions alike.
+        names: At least one.
+        ordered: Matches for the fit, one for each order in which a pair was shown, with the same instruction numbers;
+            None: the matches of the table.
     """
 
     names: Sequence[Control]
     ordered: Matches | None = None
 
 
-def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and draws
+def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
     matches: Matches,
     *,
     reference: str | None = None,
@@ -196,32 +196,32 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     seed: int = 0,
     with_elo: bool = True,
 ) -> RatingTable:
-    """Rates models: Elo, Bradley and Terry's strengths, shares of wins.
+    """Rate models: Elo, Bradley and Terry's strengths, shares of wins.
 
     Args:
-        matches: One a pair of answers.
-        reference: The model that win rates are against.
-        anchor: The model whose rating by maximum likelihood is 1000; None: the mean of all models is.
-        controls: What is held fixed in a further fit; None: there is none.
+        matches: One per pair of answers.
+        reference: Model for the win rates.
+        anchor: Model with the maximum-likelihood rating 1000; None: the mean of all models is 1000.
+        controls: Controls of an additional fit; None: no such fit.
         resamples: Draws of whole instructions.
-        seed: Of draws and orders.
-        with_elo: Whether Elo is wanted, which takes the time; where not, its figures are not defined.
+        seed: Seed of draws and orders.
+        with_elo: Compute Elo, which takes most of the time; otherwise it is undefined.
 
     Raises:
-        ValueError: There is no match, or `reference` or `anchor` names no model.
-        NotIdentifiedError: Of `controlled_fit`.
+        ValueError: There are no matches, or `reference` or `anchor` names no model.
+        NotIdentifiedError: As `controlled_fit`.
     """
     if not len(matches):
-        raise ValueError("there are no matches to rate models by")
+        raise ValueError("no matches to rate models by")
     numbers = {name: number for number, name in enumerate(matches.models)}
     if unknown := [name for name in (reference, anchor) if name is not None and name not in numbers]:
-        raise ValueError(f"there is no model {unknown[0]!r}; the models are: {', '.join(map(str, numbers))}")
+        raise ValueError(f"no model {unknown[0]!r}; the models are: {', '.join(map(str, numbers))}")
     fixed = None if anchor is None else numbers[anchor]
     against = None if reference is None else numbers[reference]
     strata = np.zeros(matches.instruction_count, dtype=np.intp)
 
     def chunks() -> Iterator[NDArray[np.float64]]:
-        """The same draws each time; of many instructions all at once would take gigabytes."""
+        """Yield the same draws each time; with many instructions, all at once would take gigabytes."""
         return draws(strata, resamples=resamples, seed=seed)
 
     whole = _DrawnRatings.of(matches, None, fixed, against)
@@ -242,7 +242,7 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     bounded = held_together(whole.counts)[0]
     if fixed is not None and not bounded[fixed]:
         bounded = np.zeros_like(bounded)
-    # Draws spread by what the matches say, and of these ratings they say nothing.
+    # The matches do not determine these ratings, so a spread of draws would mislead.
     for name in {"bradley_terry", "controlled"} & columns.keys():
         columns[name][1][:, ~bounded] = np.nan
     ruling = columns["bradley_terry" if fit is None else "controlled"][0]
@@ -283,7 +283,7 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
 
 @dataclass(frozen=True, slots=True)
 class _DrawnRatings:
-    """What counts give, in each draw of a chunk; float64[draws, models]."""
+    """Results of counts in each draw of a chunk; float64[draws, models]."""
 
     counts: PairCounts
     ratings: NDArray[np.float64]
@@ -306,7 +306,7 @@ class _DrawnRatings:
 
 
 def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over draws, of those in which there is a value; NaN where there is none in any."""
+    """Return medians over the draws with a value; NaN without any."""
     there = np.where(np.isnan(values).all(axis=0), 0.0, values)
     return np.asarray(np.where(np.isnan(values).all(axis=0), np.nan, np.nanmedian(there, axis=0)))
 

@@ -1,15 +1,15 @@
-/** Something that several loops wait for; who changes it wakes them all. */
+/** A condition that several loops wait for. Whoever changes it wakes them all. */
 export class Condition {
   #wake: () => void = () => {};
   #changed: Promise<void> = this.#next();
 
-  /** Wakes all that wait. */
+  /** Wakes all waiting loops. */
   notify(): void {
     this.#wake();
     this.#changed = this.#next();
   }
 
-  /** Waits until `met` is true; looks again after each `notify`. */
+  /** Waits until `met` is true, and checks again after each `notify`. */
   async until(met: () => boolean): Promise<void> {
     while (!met()) {
       await this.#changed;

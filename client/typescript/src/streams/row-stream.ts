@@ -6,42 +6,42 @@ import { GradewireError } from "../errors.js";
 import { Retries } from "../transport/retries.js";
 import { Condition } from "./condition.js";
 
-// What every server takes in a message, unless a single row is larger.
+// Every server accepts a message of this size, unless a single row is larger.
 const MESSAGE_ROWS = 32;
 const MESSAGE_BYTES = 256 * 1_024;
 const AHEAD_ROWS = 256;
 const STALL_MS = 60_000;
 
-/** How a stream of rows is read ahead, watched and ended. */
+/** Options for reading ahead, for timeouts and for the end of a stream. */
 export interface StreamOptions {
-  /** Most rows between the source and whoever takes the results; 256 by default. */
+  /** Maximum number of rows between source and consumer; 256 by default. */
   readonly aheadRows?: number;
   /**
-   * Longest wait for the next result while rows are in work, new connections included, in milliseconds; 60 000 by
-   * default. Where a judge is asked, give it what the judge needs.
+   * Longest wait for the next result while rows are in progress, including new connections, in milliseconds; 60 000 by
+   * default. Use more with a judge.
    */
   readonly stallMs?: number;
   /** Ends the stream, as leaving the loop does. */
   readonly signal?: AbortSignal;
 }
 
-/** What one kind of stream sends and reads. */
+/** Requests and replies of one kind of stream. */
 export interface RowCalls<Row, Request, Reply, Result> {
   /** Opens a connection. */
   open(requests: AsyncIterable<Request>, signal: AbortSignal): AsyncIterable<Reply>;
-  /** The first request. */
+  /** Returns the first request. */
   first(): Request;
-  /** A request with rows. */
+  /** Returns a request with rows. */
   rows(rows: Row[]): Request;
-  /** Bytes of a row on the wire. */
+  /** Returns the size of a row on the wire, in bytes. */
   sizeBytes(row: Row): number;
-  /** What a reply holds of some rows, by their running number in the connection. */
+  /** Returns a reply's parts of rows, by their number in the connection. */
   parts(reply: Reply): Iterable<RowPart<Result>>;
-  /** The result of a row from all its parts, in the order in which they came. */
+  /** Returns the result of a row from all its parts, in order of arrival. */
   result(index: number, first: Result, others: Result[]): Result;
 }
 
-/** A row's result, or a piece of it. */
+/** A row's result, or a part of it. */
 export interface RowPart<Result> {
   readonly number: number;
   readonly part: Result;
@@ -55,14 +55,14 @@ interface OpenRow<Row, Result> {
 
 /** One connection of a stream. */
 interface Connection {
-  /** Rows that were sent on it, in order, by index. */
+  /** Indices of the rows sent, in order. */
   readonly sent: number[];
-  /** Set by the server's first message, which comes before any row is sent. */
+  /** True after the server's first message, which comes before any row is sent. */
   accepted: boolean;
   over: boolean;
 }
 
-/** Sends rows, bounded in memory, and yields results as they are done; goes on with the unfinished after a break. */
+/** Sends rows with bounded memory and yields results as they finish; resumes unfinished rows after a break. */
 export class RowStream<Row, Request, Reply, Result> {
   readonly #changed = new Condition();
   readonly #open = new Map<number, OpenRow<Row, Result>>();
@@ -96,10 +96,10 @@ export class RowStream<Row, Request, Reply, Result> {
     signal?.addEventListener("abort", stop, { once: true, signal: this.#ending.signal });
   }
 
-  /** Runs it. Results come in any order; leaving the loop ends the call. */
+  /** Runs the stream. Results come in any order; leaving the loop ends the call. */
   async *run(): AsyncGenerator<Result, void, undefined> {
     const watch = setInterval(() => this.#watch(), Math.min(1_000, this.#stallMs / 4));
-    // A loop that is left without an end must not keep the process.
+    // An abandoned loop must not keep the process alive.
     watch.unref();
     const work = [this.#readSource(), this.#converse()].map((part) => part.catch((error) => this.#fail(error)));
     try {
@@ -196,7 +196,7 @@ export class RowStream<Row, Request, Reply, Result> {
     await this.#changed.until(() => connection.accepted || over());
     while (!over()) {
       await this.#changed.until(() => this.#unsent.length > 0 || this.#exhausted || over());
-      // So that a source that has rows at hand fills a message.
+      // Wait a turn, so that a source with rows at hand fills a message.
       await new Promise((resolve) => setTimeout(resolve, 0));
       while (this.#unsent.length > 0 && !over()) {
         const indices = this.#nextMessage();
@@ -229,7 +229,7 @@ export class RowStream<Row, Request, Reply, Result> {
   #openRow(index: number | undefined): OpenRow<Row, Result> {
     const row = index === undefined ? undefined : this.#open.get(index);
     if (row === undefined) {
-      throw new GradewireError("the server answered a row that is not in work", Code.Internal);
+      throw new GradewireError("the server answered an unknown row: report it", Code.Internal);
     }
     return row;
   }
@@ -250,15 +250,15 @@ export class RowStream<Row, Request, Reply, Result> {
 
   #leftMs(): number {
     if (this.#open.size === 0 && this.#everAccepted) {
-      return this.#stallMs; // while the source gives no row, no result is owed
+      return this.#stallMs; // the clock stops while the source is idle
     }
     return this.#activeAtMs + this.#stallMs - performance.now();
   }
 
   #watch(): void {
     if (this.#open.size > 0 && this.#leftMs() <= 0) {
-      const said = `no result came for ${this.#stallMs} ms while ${this.#open.size} rows were in work`;
-      this.#fail(new GradewireError(said, Code.DeadlineExceeded));
+      const message = `no result for ${this.#stallMs} ms while ${this.#open.size} rows were in progress: check the server`;
+      this.#fail(new GradewireError(message, Code.DeadlineExceeded));
     }
   }
 
@@ -269,7 +269,7 @@ export class RowStream<Row, Request, Reply, Result> {
   }
 }
 
-/** A server that ends a stream by its own clock has not lost what was sent on it. */
+/** Makes a timeout resumable: a server that ends a stream at its own deadline keeps the results. */
 function resumable(reason: unknown): GradewireError {
   const error = GradewireError.from(reason);
   return error.code === Code.DeadlineExceeded ? error.with({ mayPass: true }) : error;

@@ -4,7 +4,7 @@ import { codeFromString } from "@connectrpc/connect/protocol-connect";
 
 import { GradewireError } from "../errors.js";
 
-/** What a body that says why a call failed may hold (RFC 9457). */
+/** The body of a failed call (RFC 9457). */
 interface Problem {
   readonly detail?: string;
   readonly code?: string;
@@ -18,10 +18,10 @@ const READING = { ignoreUnknownFields: true };
 /**
  * Calls the JSON twins of the HTTP API by `fetch`, as browsers can.
  *
- * Streams of requests are `Unimplemented`: browsers send a body whole, and the server reads on only while answers are
- * taken.
+ * Streams of requests are `Unimplemented`, because browsers send a body as a whole, but the server reads on only while
+ * you take results.
  *
- * @param baseUrl `https://host:port`; in a page an empty string means its own server.
+ * @param baseUrl `https://host:port`; in a page, an empty string means the page's own server.
  */
 export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Transport {
   const base = baseUrl.replace(/\/+$/, "");
@@ -37,8 +37,8 @@ export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Tran
     },
     async stream(method, signal, timeoutMs, header, input) {
       if (method.methodKind !== "server_streaming") {
-        const said = `${method.name} takes a stream of requests, which HTTP from here cannot send: call the unary method`;
-        throw new GradewireError(said, Code.Unimplemented);
+        const message = `${method.name} takes a stream of requests, which fetch cannot send: call the unary method`;
+        throw new GradewireError(message, Code.Unimplemented);
       }
       const call = new TwinCall(`${base}/${method.parent.typeName}/${method.name}`, signal, timeoutMs, fetching);
       const response = await call.told(async () => {
@@ -54,7 +54,7 @@ export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Tran
   };
 }
 
-/** One request, until its answer was read. */
+/** One request, until its answer is read. */
 class TwinCall {
   readonly #late: AbortSignal | undefined;
   readonly #signal: AbortSignal;
@@ -69,7 +69,7 @@ class TwinCall {
     this.#signal = AbortSignal.any([this.caller, this.#late].filter((signal) => signal !== undefined));
   }
 
-  /** Sends it; throws what the answer says is wrong. */
+  /** Sends the request; throws the error in the answer. */
   async send(header: HeadersInit | undefined, body: string): Promise<Response> {
     const headers = new Headers(header);
     headers.set("content-type", "application/json");
@@ -83,7 +83,7 @@ class TwinCall {
     return response;
   }
 
-  /** The messages of an answer that has one a line. */
+  /** Yields the messages of an answer with one message per line. */
   async *lines<T>(response: Response, read: (line: JsonValue) => T): AsyncGenerator<T> {
     for await (const line of linesOf(response.body)) {
       const value = await this.told(() => JSON.parse(line) as JsonValue);
@@ -94,7 +94,7 @@ class TwinCall {
     }
   }
 
-  /** Runs a step; what `fetch` throws becomes an error with its code. */
+  /** Runs a step, and turns errors of `fetch` into errors with a code. */
   async told<T>(step: () => Promise<T> | T): Promise<T> {
     try {
       return await step();
@@ -114,7 +114,7 @@ class TwinCall {
     if (this.#late?.aborted) {
       return Code.DeadlineExceeded;
     }
-    // By its specification fetch throws a TypeError where no answer came; what else goes wrong is in the answer.
+    // By its specification, fetch throws a TypeError without an answer. All other failures are in the answer.
     return error instanceof TypeError ? Code.Unavailable : Code.Internal;
   }
 }
@@ -128,9 +128,9 @@ async function problemOf(response: Response): Promise<Problem> {
   if (response.headers.get("content-type")?.startsWith("application/problem+json")) {
     return JSON.parse(text) as Problem;
   }
-  // Not the gateway's own answer but a proxy's.
-  const away = response.status >= 502 && response.status <= 504;
-  return { detail: `HTTP ${response.status}: ${text.slice(0, 200)}`, code: away ? "unavailable" : "unknown" };
+  // The answer comes from a proxy, not from the gateway.
+  const unavailable = response.status >= 502 && response.status <= 504;
+  return { detail: `HTTP ${response.status}: ${text.slice(0, 200)}`, code: unavailable ? "unavailable" : "unknown" };
 }
 
 function errorOf(problem: Problem, response: Response): GradewireError {

@@ -3,19 +3,19 @@ import { Code, type StreamResponse, type Transport } from "@connectrpc/connect";
 import { GradewireError } from "../errors.js";
 import { Retries } from "./retries.js";
 
-/** What holds for all calls of a connection. */
+/** Options for all calls of a connection. */
 export interface CallPolicy {
-  /** Sent with each call, as `authorization: Bearer TOKEN`. */
+  /** Token to send with each call, as `authorization: Bearer TOKEN`. */
   readonly token?: string | undefined;
   /**
-   * Milliseconds that a unary call may take, attempts and waits included, unless the call has its own `timeoutMs`;
-   * 30 000 by default, 0: without end. Streams have no deadline but their own.
+   * Milliseconds for a unary call, including retries and waits, unless the call has its own `timeoutMs`; 30 000 by
+   * default, 0: without a limit. Streams have their own timeout.
    */
   readonly deadlineMs?: number | undefined;
 }
 
 const DEADLINE_MS = 30_000;
-/** The longest that Node's and browsers' timers wait; one that is set for longer ends at once. */
+/** Longest wait of Node's and browsers' timers; a longer one would end at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const BROKEN = new Set([
   "ECONNRESET",
@@ -28,9 +28,9 @@ const BROKEN = new Set([
 ]);
 
 /**
- * A transport that adds token and deadline, makes calls again where that helps, and throws `GradewireError`.
+ * Returns a transport that adds token and deadline, retries, and throws `GradewireError`.
  *
- * @param closed Ends all calls, those to come as well.
+ * @param closed Ends all current and later calls.
  */
 export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortSignal): Transport {
   return {
@@ -45,7 +45,7 @@ export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortS
           const attemptMs = endMs === Infinity ? 0 : Math.min(MAX_TIMER_MS, Math.max(1, Math.ceil(leftMs())));
           return await inner.unary(method, signal, attemptMs, headersOf(header, policy), input, contextValues);
         } catch (error) {
-          await retries.waitAfter(told(error, signal), signal);
+          await retries.waitAfter(translated(error, signal), signal);
         }
       }
     },
@@ -60,12 +60,12 @@ export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortS
           input,
           contextValues,
         );
-        return { ...reply, message: toldOf(reply.message, signal) } as StreamResponse<
+        return { ...reply, message: translatedStream(reply.message, signal) } as StreamResponse<
           typeof method.input,
           typeof method.output
         >;
       } catch (error) {
-        throw told(error, signal);
+        throw translated(error, signal);
       }
     },
   };
@@ -84,7 +84,7 @@ function headersOf(given: HeadersInit | undefined, policy: CallPolicy): Headers 
   return headers;
 }
 
-function told(reason: unknown, signal: AbortSignal | undefined): GradewireError {
+function translated(reason: unknown, signal: AbortSignal | undefined): GradewireError {
   const error = GradewireError.from(reason);
   if (signal?.aborted || error.requestId !== undefined) {
     return error;
@@ -92,11 +92,11 @@ function told(reason: unknown, signal: AbortSignal | undefined): GradewireError 
   if (error.code === Code.Aborted || brokenConnection(error)) {
     return new GradewireError(`the connection broke: ${error.rawMessage}`, Code.Unavailable, { cause: reason });
   }
-  // A server with more calls than it can take in drops some unread, and nobody here asked for that.
+  // A server with too many calls drops some unread, but nobody here cancelled them.
   return error.code === Code.Canceled ? error.with({ mayPass: true }) : error;
 }
 
-/** Whether Node says so; connect-node has an internal error for some of these. */
+/** Returns true if Node reports a broken connection; connect-node turns some of these into internal errors. */
 function brokenConnection(error: Error): boolean {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if ("code" in cause && typeof cause.code === "string" && BROKEN.has(cause.code)) {
@@ -106,10 +106,10 @@ function brokenConnection(error: Error): boolean {
   return false;
 }
 
-async function* toldOf<T>(messages: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncGenerator<T> {
+async function* translatedStream<T>(messages: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (error) {
-    throw told(error, signal);
+    throw translated(error, signal);
   }
 }

@@ -4,25 +4,25 @@ import { GradewireError } from "../errors.js";
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
-// Clients of a server that restarts must not come back all at once.
+// Spreads the retries of clients of a restarting server.
 const JITTER = 0.2;
-// With less time than this left, another attempt answers nothing.
+// With less time left, another attempt cannot succeed.
 const TOO_LATE_MS = 50;
 
-/** Whether and when a call is made again: after failures that may pass, until its deadline. */
+/** Decides on retries: after temporary failures, until the deadline. */
 export class Retries {
   #failures = 0;
   #failingSinceMs = 0;
 
-  /** @param leftMs Milliseconds until the deadline; Infinity where there is none. */
+  /** @param leftMs Returns the milliseconds until the deadline; Infinity without one. */
   constructor(private readonly leftMs: () => number) {}
 
-  /** Something was answered since the last failure: waits are short again. */
+  /** Resets the waits after an answer. */
   progressed(): void {
     this.#failures = 0;
   }
 
-  /** Waits until the next attempt; throws the error where trying again cannot help, or not in time. */
+  /** Waits until the next attempt; throws the error if a retry cannot help, or not in time. */
   async waitAfter(error: GradewireError, signal: AbortSignal | undefined): Promise<void> {
     if (!error.mayPass) {
       throw error;

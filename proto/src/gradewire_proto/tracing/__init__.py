@@ -1,1 +1,1 @@
-"""Tracing by OpenTelemetry, of which a process that traces nothing loads no part (ADR 25)."""
+"""Tracing with OpenTelemetry. A process that does not trace loads none of it (ADR 25)."""

@@ -1,4 +1,4 @@
-"""The opening of tracing in a process that may lack OpenTelemetry, or have an older one."""
+"""Open tracing in a process whose OpenTelemetry may be missing or too old."""
 
 import logging
 import os
@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 
 
 def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[str, str, int], None]:
-    """Return a function that counts exported and dropped records in the registry of a process that traces."""
-    from prometheus_client import Counter  # noqa: PLC0415 - a command traces without it
+    """Return a function that counts exported and dropped records in the registry of a tracing process."""
+    from prometheus_client import Counter  # noqa: PLC0415 - commands trace without it
 
     texts = {
         "exported": "Spans and evaluation events that a collector took.",
@@ -41,20 +41,20 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
 def open_tracing(
     settings: TracingSettings, service: str, count: Callable[[str, str, int], None] | None = None
 ) -> "Tracing | None":
-    """Open tracing for a process of that name; return None, with a line in the log, if it cannot be opened."""
+    """Open tracing for a process of that name; log a warning and return None if it cannot be opened."""
     try:
-        # It brings OpenTelemetry's SDK, which a process that traces nothing does not load.
+        # The import brings OpenTelemetry's SDK, which a process without tracing does not load.
         from gradewire_proto.tracing.sdk import Tracing  # noqa: PLC0415
     except ImportError as error:
         _log.warning(
-            "a collector is named, and nothing is traced: pip install 'gradewire[otel]' "
-            "(OpenTelemetry's libraries are missing or too old: %s)",
+            "no tracing, because OpenTelemetry's libraries are missing or too old (%s). "
+            "Run: pip install 'gradewire[otel]'",
             error,
         )
         return None
     try:
         check_environment(os.environ)
         return Tracing(settings, service, version("gradewire"), count)
-    except Exception as error:  # noqa: BLE001 - the SDK has classes of its own for variables that it cannot read
-        _log.error("nothing is traced: %s", error)
+    except Exception as error:  # noqa: BLE001 - the SDK has its own error classes for variables that it cannot read
+        _log.error("no tracing: %s", error)
         return None

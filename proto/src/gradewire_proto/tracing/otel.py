@@ -1,6 +1,6 @@
-"""Spans and evaluation events by OpenTelemetry's API, which may be an application's without the SDK.
+"""Spans and evaluation events over OpenTelemetry's API, which an application may have without the SDK.
 
-A process that traces nothing does not import this module.
+A process without tracing does not import this module.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _W3C: Final = TraceContextTextMapPropagator()
 _MAX_CHARACTERS: Final = 512
-"""Longest header that is read: the library writes a line of log about each longer one."""
+"""Longest header to read; the library would log each longer one."""
 
 OnResult = Callable[[str, int | None, Any], None]
-"""Takes the metric's name, the position of the item, and its result."""
+"""A function of the metric's name, the position of the item, and its result."""
 
 
 def context_of(traceparent: str, tracestate: str = "") -> Context:
-    """Return the context that a caller sent; an empty one if it cannot be read."""
+    """Return the context that a caller sent; an empty one if it cannot be parsed."""
     if not traceparent or len(traceparent) > _MAX_CHARACTERS:
         return Context()
     carrier = {TRACEPARENT_KEY: traceparent}
@@ -54,7 +54,7 @@ def context_of(traceparent: str, tracestate: str = "") -> Context:
 
 
 def span_context_of(traceparent: str) -> SpanContext | None:
-    """Return the span that a text names; None if it names none."""
+    """Return the span in a traceparent; None if it names none."""
     found = get_current_span(context_of(traceparent)).get_span_context()
     return found if found.is_valid else None
 
@@ -67,7 +67,7 @@ def metadata_of(span: ApiSpan) -> tuple[tuple[str, str], ...]:
 
 
 def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
-    """Emit the event of a result, parented to the span of the context."""
+    """Emit the event of a result, with the context's span as parent."""
     logger.emit(
         context=evaluated,
         severity_number=SeverityNumber.INFO,
@@ -77,7 +77,7 @@ def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
 
 
 class OtelSpan(Span):
-    """A span of OpenTelemetry's API, whose children the tracer starts; without `on_result` no events are wanted."""
+    """A span of OpenTelemetry's API, with children from the same tracer; emits events only with `on_result`."""
 
     __slots__ = ("_failed", "_token", "_tracer", "on_result", "span")
 
@@ -90,20 +90,20 @@ class OtelSpan(Span):
 
     @property
     def is_sampled(self) -> bool:
-        """True if the trace is kept."""
+        """True if the trace is sampled."""
         return self.span.get_span_context().trace_flags.sampled
 
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> "OtelSpan":
-        """Start a part of it, as `Span.child`."""
+        """Start a child span, as `Span.child`."""
         kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
         above = set_span_in_context(self.span, Context())
         made = self._tracer.start_span(name, above, kind, attributes, start_time=start_ns or None)
         return OtelSpan(self._tracer, made, self.on_result)
 
     def rename(self, name: str) -> None:
-        """Replace its name."""
+        """Replace the span's name."""
         self.span.update_name(name)
 
     def set(self, name: str, value: Value) -> None:
@@ -111,32 +111,32 @@ class OtelSpan(Span):
         self.span.set_attribute(name, value)
 
     def link(self, other: Span) -> None:
-        """Refer to another span; an ended span takes no more links."""
+        """Link another span; has no effect after the end."""
         if isinstance(other, OtelSpan) and self.span.is_recording():
             self.span.add_link(other.span.get_span_context())
 
     def fail(self, error_type: str) -> None:
-        """Mark it as failed."""
+        """Mark the span as failed."""
         self._failed = True
         self.span.set_attribute(ERROR_TYPE, error_type)
         self.span.set_status(Status(StatusCode.ERROR))
 
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
-        """Emit the event of a result, if events are wanted."""
+        """Emit the event of a result, if events are enabled."""
         if self.on_result is not None:
             self.on_result(metric, index, result)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Return its trace context, as `Span.metadata`."""
+        """Return the trace context, as `Span.metadata`."""
         return metadata_of(self.span)
 
     def exemplar(self) -> dict[str, str]:
-        """Return the exemplar that leads from a metric to its trace."""
+        """Return the exemplar that links a metric to the trace."""
         context = self.span.get_span_context()
         return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
     def end(self, end_ns: int = 0) -> None:
-        """End it, as `Span.end`."""
+        """End the span, as `Span.end`."""
         self.span.end(end_ns or None)
 
     def __enter__(self) -> Self:

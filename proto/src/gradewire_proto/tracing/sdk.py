@@ -1,4 +1,4 @@
-"""The providers of a process that traces: the SDK's, with exporters that never hold it up."""
+"""Tracing of a process with the SDK's providers, and with exporters that never block."""
 
 import logging
 import os
@@ -25,12 +25,12 @@ from gradewire_proto.tracing.settings import TracingSettings
 from gradewire_proto.tracing.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
 
 Count = Callable[[str, str, int], None]
-"""Takes "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
+"""A function of "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
 _log = logging.getLogger(__name__)
 _MAX_SPANS: Final = 2048
 _MAX_EVENTS: Final = 4096
 _BATCH: Final = 64
-"""Records that are exported at a time: the event loop waits while the thread writes them."""
+"""Records per export. Small, because the event loop waits while the thread writes a batch."""
 _EMIT_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 _FAILING_CLOSE_S: Final = 0.2
@@ -40,9 +40,9 @@ _EXPORTERS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_htt
 
 
 class _Outbox:
-    """Bounds and counts the records of one kind on their way to a collector, and is the exporter of their processor.
+    """An exporter that limits and counts the records of one kind on their way to a collector.
 
-    The SDK's queue drops records uncounted, so a record is admitted before it gets there.
+    The SDK's queue drops records without counting them, so `admit` comes before the queue.
     """
 
     def __init__(self, kind: str, max_records: int, exporter: Any, count: Count | None) -> None:
@@ -54,7 +54,7 @@ class _Outbox:
         self.is_failing = False
 
     def admit(self) -> bool:
-        """Take a record; return False, and count it as dropped, if there is no room."""
+        """Admit a record; count it as dropped and return False if the outbox is full."""
         if self._room.acquire(blocking=False):
             return True
         self._note(1, exported=False)
@@ -71,12 +71,12 @@ class _Outbox:
         return result
 
     def leave(self, number: int, *, exported: bool) -> None:
-        """Free the room of admitted records, and count them."""
+        """Release admitted records and count them."""
         self._room.release(number)
         self._note(number, exported=exported)
 
     def shutdown(self) -> None:
-        """End an export that is under way; records that wait are dropped."""
+        """Stop a running export; pending records are dropped."""
         if not self._closed:
             self._closed = True
             self._exporter.shutdown()
@@ -87,9 +87,9 @@ class _Outbox:
         if exported == self.is_failing:
             self.is_failing = not exported
             _log.warning(
-                "the collector takes %ss again"
+                "the collector accepts %ss again"
                 if exported
-                else "%ss are dropped: the collector takes none, or not fast enough; logged once",
+                else "%ss are dropped, because the collector is down or too slow; logged once",
                 self._kind,
             )
 
@@ -97,7 +97,7 @@ class _Outbox:
 class _Spans(BatchSpanProcessor):
     def __init__(self, outbox: _Outbox, max_records: int) -> None:
         batch = min(_setting("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
-        # It calls `export` and `shutdown` alone.
+        # The base class calls only `export` and `shutdown`.
         super().__init__(outbox, max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
         self._outbox = outbox
 
@@ -108,11 +108,11 @@ class _Spans(BatchSpanProcessor):
 
 
 class _Events:
-    """The events, emitted by a thread a little later: making an event of each of its results would hold up a call."""
+    """Evaluation events, emitted a little later by a thread, because creating them would delay the call."""
 
     def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
         batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
-        # It calls `export` and `shutdown` alone.
+        # The processor calls only `export` and `shutdown`.
         processor = BatchLogRecordProcessor(outbox, max_queue_size=max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
         logs.add_log_record_processor(processor)
         self._outbox = outbox
@@ -123,12 +123,12 @@ class _Events:
         self._thread.start()
 
     def put(self, describe: Callable[[], Evaluation], evaluated: Context) -> None:
-        """Emit an event soon, if there is room."""
+        """Emit an event soon, unless the outbox is full."""
         if self._outbox.admit():
             self._waiting.append((describe, evaluated))
 
     def close(self) -> None:
-        """Emit what waits."""
+        """Emit pending events."""
         self._closing.set()
         self._thread.join(_CLOSE_S)
 
@@ -140,20 +140,20 @@ class _Events:
                 describe, evaluated = self._waiting.popleft()
                 try:
                     emit(self._logger, describe(), evaluated)
-                except Exception:  # noqa: BLE001 - one event that cannot be made must not end those of all others
-                    _log.exception("an event was lost by a defect")
+                except Exception:  # noqa: BLE001 - an event that cannot be made must not stop all later ones
+                    _log.exception("an event was lost because of a defect")
                     self._outbox.leave(1, exported=False)
-                time.sleep(0)  # hands the interpreter to the event loop, which would wait 5 ms for it
+                time.sleep(0)  # yield the interpreter to the event loop, which would otherwise wait 5 ms
 
 
 class Tracing:
-    """The providers of a process, which are set nowhere globally; opened by `open_tracing`."""
+    """The providers of a process, none of them global; opened by `open_tracing`."""
 
     def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
         process: dict[str, str | int] = {SERVICE_NAME: service, SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
-        # What the standard variables say of the process wins.
+        # The standard variables override our description of the process.
         resource = Resource.create(process).merge(OTELResourceDetector().detect())
-        # None leaves it to the standard variables.
+        # None lets the SDK read the standard variables.
         is_set = bool(os.environ.get("OTEL_TRACES_SAMPLER"))
         sampler = None if is_set else ParentBased(TraceIdRatioBased(settings.sample_ratio))
         most = _setting("OTEL_BSP_MAX_QUEUE_SIZE", _MAX_SPANS)
@@ -172,16 +172,16 @@ class Tracing:
             self._events = _Events(events, most, self.logs)
 
     def begin(self, name: str, traceparent: str, tracestate: str, attributes: Mapping[str, Value]) -> OtelSpan:
-        """Start the span of a call that this process serves, below the span that its caller sent."""
+        """Start the span of a call to this process, with the caller's span as parent."""
         context = context_of(traceparent, tracestate)
         return OtelSpan(self.tracer, self.tracer.start_span(name, context, SpanKind.SERVER, attributes))
 
     def emit_results(
         self, call: OtelSpan, describe: Callable[[str, int | None, Any], Evaluation], *evaluated: str
     ) -> None:
-        """Emit an event for each result of a sampled call from now on.
+        """Emit an event for each further result of a sampled call.
 
-        Events are parented to the first of the traceparents in `evaluated` that can be read, else to the call.
+        The parent of the events is the first valid traceparent in `evaluated`, else the call.
         """
         if (events := self._events) is None or not call.is_sampled:
             return
@@ -190,7 +190,7 @@ class Tracing:
         call.on_result = lambda *result: events.put(partial(describe, *result), parent)
 
     def close(self) -> None:
-        """Export what waits, within a bounded time: the SDK would wait for 30 s for a collector that is away."""
+        """Export pending records within a limited time. The SDK would wait 30 s for a collector that is down."""
         if self._events is not None:
             self._events.close()
         providers = [provider for provider in (self.traces, self.logs) if provider is not None]
@@ -214,8 +214,8 @@ def _exporter(signal: str, settings: TracingSettings) -> Any:
     """Return the exporter of "TRACES" or "LOGS"; raise ValueError for an unknown protocol."""
     protocol = settings.protocol_of(signal)
     if protocol not in _EXPORTERS:
-        raise ValueError(f"{protocol!r} is no protocol of collectors that is known here: grpc or http/protobuf")
-    # Each brings libraries that the other does not need.
+        raise ValueError(f"{protocol!r} is not a collector's protocol: use grpc or http/protobuf")
+    # Each protocol has libraries that the other does not need.
     (found,) = entry_points(group=f"opentelemetry_{signal.lower()}_exporter", name=_EXPORTERS[protocol])
     make = found.load()
     if not settings.endpoint:

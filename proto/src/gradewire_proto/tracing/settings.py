@@ -1,4 +1,4 @@
-"""Settings of tracing for one process, and a check of the variables of OpenTelemetry that complete them."""
+"""Settings of tracing for a process, and a check of OpenTelemetry's environment variables."""
 
 import os
 import re
@@ -29,21 +29,21 @@ _VALUES: Final = (
     (
         "OTEL_(TRACES|LOGS)_EXPORTER",
         r"(?i:(.*,)?\s*(otlp|none)\s*(,.*)?)",
-        "otlp or none, for there is no other exporter here",
+        "otlp or none, the only supported exporters",
     ),
 )
-"""Variables of OpenTelemetry, what their values look like, and that in words."""
+"""Names of OpenTelemetry's variables, patterns of their values, and the same in words."""
 _FILES: Final = "OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"
 
 
 @dataclass(frozen=True, slots=True)
 class TracingSettings:
-    """The collector of traces and the share of them that is kept; OpenTelemetry's own variables set the rest.
+    """The collector of traces and the sampled share. OpenTelemetry's own variables set the rest.
 
     Attributes:
-        endpoint: Base URL of a collector; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT.
-        protocol: Protocol of the collector; "auto": that of OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
-        sample_ratio: Share of the traces that begin here which are kept, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
+        endpoint: Base URL of a collector; empty: OTEL_EXPORTER_OTLP_ENDPOINT.
+        protocol: Protocol of the collector; "auto": OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
+        sample_ratio: Share of the traces that begin here to keep, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
     """
 
     endpoint: str = ""
@@ -52,7 +52,7 @@ class TracingSettings:
     events: bool = True
 
     def is_on(self, environment: Mapping[str, str] = os.environ) -> bool:
-        """Return True if a collector is named and no standard variable turns tracing off."""
+        """Return True if a collector is set and no standard variable turns tracing off."""
         if _is_set(environment, "OTEL_SDK_DISABLED", "true") or _is_set(environment, "OTEL_TRACES_EXPORTER", "none"):
             return False
         return bool(self.endpoint or any(environment.get(name, "").strip() for name in _ENDPOINTS))
@@ -62,7 +62,7 @@ class TracingSettings:
         return self.events and not _is_set(environment, "OTEL_LOGS_EXPORTER", "none")
 
     def protocol_of(self, signal: str, environment: Mapping[str, str] = os.environ) -> str:
-        """Return the protocol for "TRACES" or "LOGS" as it is set, which may be an unknown one."""
+        """Return the configured protocol, possibly an unknown one, for "TRACES" or "LOGS"."""
         if self.protocol != "auto":
             return self.protocol
         names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -70,22 +70,22 @@ class TracingSettings:
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """Return the fault of a collector's address, to follow the name of its setting; empty if there is none."""
+    """Return the fault of a collector's address, as a text to put after the setting's name; "" without one."""
     if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
         return ""
-    return f"{endpoint!r} is no URL: write http://HOST:PORT, or https:// where the collector has a certificate"
+    return f"{endpoint!r} is not a URL: use http://HOST:PORT, or https:// if the collector has a certificate"
 
 
 def captures_content(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the standard variable allows texts of users in events."""
+    """Return True if the standard variable allows users' texts in events."""
     return _is_set(environment, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Check the variables of OpenTelemetry that its SDK would silently replace, or reject without their name.
+    """Check the variables of OpenTelemetry that its SDK would replace silently or reject without their name.
 
     Raises:
-        ValueError: One cannot be used; the message names it and says what it takes.
+        ValueError: A variable has a wrong value. The message names the variable and the allowed values.
     """
     for name, given in environment.items():
         if not name.startswith("OTEL_") or not (value := given.strip()):
@@ -94,9 +94,9 @@ def check_environment(environment: Mapping[str, str]) -> None:
             takes for names, values, takes in _VALUES if re.fullmatch(names, name) and not re.fullmatch(values, value)
         ]
         if re.fullmatch(_FILES, name) and not Path(value).is_file():
-            wrong = ["the path of a file that is there"]
+            wrong = ["the path of an existing file"]
         if wrong:
-            raise ValueError(f"the environment variable {name} is {value!r}: it takes {wrong[0]}")
+            raise ValueError(f"environment variable {name} is {value!r}; allowed: {wrong[0]}")
 
 
 def _is_set(environment: Mapping[str, str], name: str, value: str) -> bool:

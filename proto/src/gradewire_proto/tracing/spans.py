@@ -1,4 +1,4 @@
-"""Spans and evaluations for code that knows nothing of OpenTelemetry, and the names of spans, attributes and events."""
+"""Spans and evaluations for code without OpenTelemetry, and the names of spans, attributes and events."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -8,12 +8,12 @@ from typing import Final, Protocol, Self, TypeAlias
 
 TRACEPARENT_KEY: Final = "traceparent"
 TRACESTATE_KEY: Final = "tracestate"
-"""Headers of HTTP and metadata of gRPC by which W3C trace context travels."""
+"""HTTP headers and gRPC metadata that carry W3C trace context."""
 EVENTS_KEY: Final = "x-gradewire-evaluation-events"
-"""Metadata of a call; with the value `BY_CALLER` its caller emits the events of its results, and the server none."""
+"""Metadata of a call. With `BY_CALLER`, the caller and not the server emits the events of the results."""
 BY_CALLER: Final = "caller"
 EVALUATED_KEY: Final = "x-gradewire-evaluated-span"
-"""Metadata of a call: the span, written as a traceparent, whose answers the call grades; else it is the caller's."""
+"""Metadata of a call: traceparent of the span whose answers it grades; by default the caller's span."""
 
 RPC_SYSTEM: Final = "rpc.system.name"
 RPC_METHOD: Final = "rpc.method"
@@ -55,11 +55,11 @@ TOKENS: Final = "gradewire.tokens"
 CACHE_LEVEL: Final = "gradewire.cache.level"
 CACHE_HITS: Final = "gradewire.cache.hits"
 ANSWERED_FROM: Final = "gradewire.answered_from"
-"""Prefix of an attribute whose name ends with a source in lower case: the number of texts that it answered."""
+"""Prefix of an attribute name, before a lower-case source; the value is the number of texts from that source."""
 QUEUE_S: Final = "gradewire.queue_s"
 INFERENCE_S: Final = "gradewire.inference_s"
 SHARED_BY: Final = "gradewire.batch.shared_by"
-"""Number of traced pieces of work for which a batch was computed."""
+"""Number of traced spans that share a batch."""
 FAILURES: Final = "gradewire.failures"
 
 CLIENT_SCORE: Final = "gradewire score"
@@ -80,37 +80,37 @@ CORPUS: Final = "corpus"
 CACHE: Final = "cache"
 BATCH: Final = "batch"
 JUDGE_RUN: Final = "judge run"
-"""Names of spans that stand for no call; a call has the name of its method."""
+"""Names of spans that are not a call's. A call's span has the name of its method."""
 
 
 Value: TypeAlias = str | int | float | bool | Sequence[str]
 
 
 class Span(AbstractContextManager["Span"], Protocol):
-    """A piece of work that is being traced; as a context it is the current span, and ends with it."""
+    """A traced piece of work. As a context manager it is the current span until it ends."""
 
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> Self:
-        """Start a part of it, at nanoseconds since 1970 (0: now); with `calls_out` another process does the work."""
+        """Start a child at nanoseconds since 1970 (0: now). With `calls_out`, another process does the work."""
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute."""
 
     def link(self, other: "Span") -> None:
-        """Refer to another span, of any trace."""
+        """Link another span, of any trace."""
 
     def fail(self, error_type: str) -> None:
-        """Mark it as failed."""
+        """Mark the span as failed."""
 
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
-        """Take a result of the call that it belongs to."""
+        """Record a result of the span's call."""
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Return W3C trace context for a call that is made within it: names and values of headers."""
+        """Return W3C trace context for a call within the span, as names and values of headers."""
 
     def end(self, end_ns: int = 0) -> None:
-        """End it, at nanoseconds since 1970; 0: now."""
+        """End the span at nanoseconds since 1970; 0: now."""
 
 
 _MAX_EXPLANATION: Final = 4096
@@ -118,12 +118,12 @@ _MAX_EXPLANATION: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One result of one metric, of which an event `gen_ai.evaluation.result` is made.
+    """A result of a metric, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status in capitals that says why there is no score; empty if there is one.
+        error_type: Status in capitals of a result without a score, else empty.
         label: "correct", "incorrect", or the winner of a pair; empty if the metric gives no verdict.
-        line: Line that reproduces the score; empty if it is not known.
+        line: Metric identifier that reproduces the score; empty if unknown.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Evaluation:
     line: str = ""
 
     def attributes(self) -> dict[str, str | float | int]:
-        """Return the attributes of the event; a result without a score never has a value or a label."""
+        """Return the event's attributes, with no value and no label without a score."""
         found: dict[str, str | float | int] = {EVALUATION_NAME: self.name}
         if self.score is None or self.error_type:
             found[ERROR_TYPE] = self.error_type or "UNKNOWN"
@@ -153,29 +153,29 @@ class Evaluation:
 
 
 def explanation_of(warnings: Iterable[str], matched_reference: int | None, text: str) -> str:
-    """Return the explanation of a result, which holds nothing of a user's unless it is given as `text`."""
+    """Return the explanation of a result. It contains users' texts only if you pass them as `text`."""
     matched = [] if matched_reference is None else [f"reference {matched_reference} gave the score"]
     return "; ".join([*matched, *warnings, *([text] if text else [])])
 
 
 CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
-"""Span in which a task works; each task that a call starts inherits it."""
+"""Current span of a task. Tasks started by a call inherit it."""
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 
 
 def current_span() -> Span | None:
-    """Return the span in which the task works; None if the work is not traced, as nearly always."""
+    """Return the task's current span; None without tracing."""
     return CURRENT.get()
 
 
 def spanned(name: str, attributes: Mapping[str, Value] | None = None) -> AbstractContextManager[Span | None]:
-    """Return a context for a part of the current span's work; it gives None if there is no span."""
+    """Return a context manager for a child of the current span; it yields None without tracing."""
     span = CURRENT.get()
     return _NOTHING if span is None else span.child(name, attributes)
 
 
 def record_result(metric: str, index: int | None, result: object) -> None:
-    """Add a result to the trace of the current call."""
+    """Record a result on the current span."""
     span = CURRENT.get()
     if span is not None:
         span.evaluated(metric, index, result)
@@ -184,10 +184,10 @@ def record_result(metric: str, index: int | None, result: object) -> None:
 def record_batch(
     name: str, waiting: Iterable[Span | None], *, start_ns: int, end_ns: int, attributes: Mapping[str, Value]
 ) -> None:
-    """Record work that was done once for several spans; None stands for a caller that is not traced.
+    """Record work done once for several spans; None stands for a caller without tracing.
 
-    It is a part of the first of them; the others and it refer to each other, for it would count several times as a part
-    of each.
+    The work becomes a child of the first span and is linked with the others: as a child of each it would count several
+    times.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

@@ -79,7 +79,7 @@ Global___ChatRole: _TypeAlias = ChatRole  # noqa: Y015
 
 @_typing.final
 class Pair(_message.Message):
-    """Two answers to one question."""
+    """A pair of answers to one question."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -92,27 +92,28 @@ class Pair(_message.Message):
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """As Item.id."""
+    """Same as Item.id."""
     question: _builtins.str
-    """What was asked, or the instruction. Blank is STATUS_INVALID_INPUT."""
+    """The question or instruction. Blank is STATUS_INVALID_INPUT."""
     answer_a: _builtins.str
-    """Blank, or without any letter and digit: STATUS_EMPTY_PREDICTION, whatever the other one is. Two that look the same are a tie, for
-    which no judge is asked; so are two of which it would be shown the same (WARNING_TRUNCATED, WARNING_MASKED).
+    """If either answer is blank or has no letter or digit: STATUS_EMPTY_PREDICTION. Answers that look the same tie without a judge;
+    so do
+    answers that the judge would see as the same (WARNING_TRUNCATED, WARNING_MASKED).
     """
     answer_b: _builtins.str
     group: _builtins.str
-    """As Item.group."""
+    """Same as Item.group."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Right answers; read with CompareParameters.references only, and then there must be one at least, and no blank one."""
+        """Right answers; read only with CompareParameters.references, which requires at least one and no blank one."""
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the picture shows; read with CompareParameters.caption only."""
+        """Descriptions of the picture; read only with CompareParameters.caption."""
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
-        """What the question is about; read with CompareParameters.image only, and then there must be one at least."""
+        """Pictures that the question is about; read only with CompareParameters.image, which requires at least one."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ Global___Pair: _TypeAlias = Pair  # noqa: Y015
 
 @_typing.final
 class OrderVerdict(_message.Message):
-    """What the judge said of a pair in one of its two orders."""
+    """The judge's verdict on a pair in one of its two orders."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -149,19 +150,19 @@ class OrderVerdict(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     EXTRACTED_FIELD_NUMBER: _builtins.int
     first: Global___PairAnswer.ValueType
-    """The answer that it was shown first."""
+    """The answer shown first."""
     winner: Global___Winner.ValueType
-    """The most probable one, a tie where two are equally probable; unset where no verdict could be read."""
+    """The most probable winner; a tie if both answers are equally probable; unset if no verdict could be read."""
     probability_a: _builtins.float
-    """Sum 1; absent where no verdict could be read."""
+    """The three probabilities sum to 1; absent if no verdict could be read."""
     probability_b: _builtins.float
     probability_tie: _builtins.float
     label_mass: _builtins.float
-    """As JudgeParts.label_mass."""
+    """Same as JudgeParts.label_mass."""
     reason: _builtins.str
-    """What the judge wrote before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters."""
+    """The judge's text before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters."""
     extracted: _builtins.bool
-    """The verdict could not be read behind the reason, and was taken from the reason alone."""
+    """True if no verdict could be read after the reason, so it was taken from the reason."""
     def __init__(
         self,
         *,
@@ -218,28 +219,30 @@ class PairResult(_message.Message):
     TIMING_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Position of the pair in the request, or running number in the stream, from 0."""
+    """Position of the pair in the request, or its number in the stream, from 0."""
     id: _builtins.str
     status: _types_pb2.Status.ValueType
     winner: Global___Winner.ValueType
-    """Set exactly where status is STATUS_OK."""
+    """Set if and only if status is STATUS_OK."""
     message: _builtins.str
-    """As MetricResult.message."""
+    """Same as MetricResult.message."""
     probability_a: _builtins.float
-    """Means over both orders; absent where one of them could not be read, and where no judge was asked."""
+    """Means over both orders; absent if one order could not be read, or if no judge was needed."""
     probability_b: _builtins.float
     probability_tie: _builtins.float
     decided_by: _builtins.str
-    """"judge", or "rule" for answers that look the same; empty where there is no winner."""
+    """"judge", or "rule" for answers that look the same; empty without a winner."""
     prompt_tokens: _builtins.int
-    """As JudgeParts, over both orders."""
+    """Same as in JudgeParts, over both orders."""
     generated_tokens: _builtins.int
     retry_after_s: _builtins.float
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___OrderVerdict]:
-        """A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty where no judge was asked, or it did not answer."""
+        """A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty if no judge was needed, or it did not
+        answer.
+        """
 
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits: ...
@@ -297,12 +300,12 @@ class CompareRequest(_message.Message):
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     omit_diagnostics: _builtins.bool
-    """As ScoreRequest.omit_diagnostics."""
+    """Same as ScoreRequest.omit_diagnostics."""
     priority: _scoring_pb2.Priority.ValueType
-    """As ScoreRequest.priority."""
+    """Same as ScoreRequest.priority."""
     @_builtins.property
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Pair]:
-        """At most Limits.max_items_per_request. May be empty: the reply is then empty too."""
+        """At most Limits.max_items_per_request. May be empty: then the response is empty too."""
 
     @_builtins.property
     def parameters(self) -> _types_pb2.CompareParameters: ...
@@ -330,7 +333,7 @@ class CompareResponse(_message.Message):
     PROVENANCE_FIELD_NUMBER: _builtins.int
     SERVER_S_FIELD_NUMBER: _builtins.int
     server_s: _builtins.float
-    """As ScoreResponse.server_s."""
+    """Same as ScoreResponse.server_s."""
     @_builtins.property
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PairResult]: ...
     @_builtins.property
@@ -403,7 +406,7 @@ class CompareStreamRequest(_message.Message):
     PAIRS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def config(self) -> Global___CompareStreamConfig:
-        """First message, and only there."""
+        """The first message, and only that one."""
 
     @_builtins.property
     def pairs(self) -> Global___CompareStreamPairs: ...
@@ -433,7 +436,7 @@ class CompareStreamResponse(_message.Message):
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PairResult]: ...
     @_builtins.property
     def provenance(self) -> _types_pb2.Provenance:
-        """In the first message of the stream, which the server sends before it reads pairs; absent in the others."""
+        """In the first message, which the server sends before it reads pairs; absent in the others."""
 
     def __init__(
         self,
@@ -451,7 +454,7 @@ Global___CompareStreamResponse: _TypeAlias = CompareStreamResponse  # noqa: Y015
 
 @_typing.final
 class ChatTurn(_message.Message):
-    """One turn of a chat. What looks like a model's chat token is text to the judge."""
+    """A turn of a chat. The judge treats text that looks like a chat token of its model as plain text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -463,7 +466,7 @@ class ChatTurn(_message.Message):
     text: _builtins.str
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
-        """Of the last turn of the user only; they stand before its text."""
+        """For the user's last turn only; the judge sees them before the text."""
 
     def __init__(
         self,
@@ -489,18 +492,19 @@ class CompleteRequest(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     STOP_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     max_tokens: _builtins.int
-    """Longest answer, 1 to 4 096; 0: 512."""
+    """Longest answer, 1 to 4 096; 0 means 512."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatTurn]:
-        """1 to 256, at most Limits.max_item_bytes of text together. The last one is the user's; or the assistant's behind the
-        user's, and the judge goes on with it.
+        """1 to 256, with at most Limits.max_item_bytes of text together. The last one is the user's, or the assistant's after the
+        user's, for
+        the judge to continue.
         """
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """At most 4 texts of 1 to 256 bytes that end the answer and are no part of it."""
+        """At most 4 texts of 1 to 256 bytes that end the answer. The answer does not include them."""
 
     def __init__(
         self,
@@ -535,16 +539,16 @@ class CompleteResponse(_message.Message):
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     status: _types_pb2.Status.ValueType
     message: _builtins.str
-    """As MetricResult.message."""
+    """Same as MetricResult.message."""
     text: _builtins.str
-    """Without white space at either end; may be empty. Only with STATUS_OK."""
+    """Without white space at either end; may be empty. Set only with STATUS_OK."""
     complete: _builtins.bool
-    """Whether it ended by itself or at a `stop`, not at `max_tokens`."""
+    """True if the answer ended by itself or at a `stop`, not at `max_tokens`."""
     prompt_tokens: _builtins.int
-    """Absent where a judge's server does not say."""
+    """Absent if the judge's server does not report it."""
     generated_tokens: _builtins.int
     model: _builtins.str
-    """Which judge answered."""
+    """The judge that answered."""
     model_digest: _builtins.str
     retry_after_s: _builtins.float
     @_builtins.property
@@ -592,9 +596,9 @@ class DecisionOption(_message.Message):
     LABEL_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     label: _builtins.str
-    """What the option is called; returned nowhere, for probabilities come in the order of the options."""
+    """Name of the option. Responses do not contain it: probabilities come in the order of the options."""
     description: _builtins.str
-    """What it means; empty: the label says it."""
+    """Meaning of the option; empty if the label is enough."""
     def __init__(
         self,
         *,
@@ -616,7 +620,7 @@ class DecisionQuestion(_message.Message):
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     instructions: _builtins.str
-    """What is asked of the state. Blank is an error."""
+    """The question about the state. Blank is an error."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
         """2 to 26, with distinct labels of 1 to 256 bytes."""
@@ -643,9 +647,9 @@ class DecideRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     QUESTIONS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     state: _builtins.str
-    """What the questions are about. Cut at its end where it is longer than the judge reads, with WARNING_TRUNCATED. Blank is an error."""
+    """Subject of the questions. If it is too long for the judge, its end is cut, with WARNING_TRUNCATED. Blank is an error."""
     @_builtins.property
     def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionQuestion]:
         """1 to 64, with at most Limits.max_item_bytes of text together with the state."""
@@ -680,15 +684,15 @@ class Decision(_message.Message):
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     status: _types_pb2.Status.ValueType
     message: _builtins.str
-    """As MetricResult.message."""
+    """Same as MetricResult.message."""
     label_mass: _builtins.float
-    """As JudgeParts.label_mass."""
+    """Same as JudgeParts.label_mass."""
     prompt_tokens: _builtins.int
-    """Absent where a judge's server does not say."""
+    """Absent if the judge's server does not report it."""
     retry_after_s: _builtins.float
     @_builtins.property
     def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """One per option, in their order; sum 1. Only with STATUS_OK."""
+        """One per option, in their order; they sum to 1. Set only with STATUS_OK."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
@@ -736,7 +740,7 @@ class DecideResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     MODEL_DIGEST_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Which judge answered."""
+    """The judge that answered."""
     model_digest: _builtins.str
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class JudgingStub:
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
     """
 
     def __init__(self, channel):
@@ -58,39 +58,44 @@ class JudgingStub:
 
 
 class JudgingServicer:
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
     """
 
     def Compare(self, request, context):
-        """Which answer of each pair is the better one; results come in the order of the pairs, and one bad pair fails alone. Each pair is
-        shown to a judge twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
-        Errors as Scoring.Score; FAILED_PRECONDITION where the judge cannot be had.
+        """Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
+        pair
+        twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+        Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompareStream(self, request_iterator, context):
-        """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
-        Errors and flow as Scoring.ScoreStream.
+        """First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
+        done, not
+        in order. Errors and flow as Scoring.ScoreStream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Complete(self, request, context):
-        """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
-        Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
-        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
-        Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+        """Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
+        possible.
+        The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
+        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
+        UNAVAILABLE
+        as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Decide(self, request, context):
-        """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
-        and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+        """Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
+        its
+        options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,7 +133,7 @@ def add_JudgingServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Judging:
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
     """
 
     @staticmethod

@@ -27,59 +27,69 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class JudgingStub:
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> JudgingAsyncStub: ...
     Compare: _grpc.UnaryUnaryMultiCallable[_judging_pb2.CompareRequest, _judging_pb2.CompareResponse]
-    """Which answer of each pair is the better one; results come in the order of the pairs, and one bad pair fails alone. Each pair is
-    shown to a judge twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
-    Errors as Scoring.Score; FAILED_PRECONDITION where the judge cannot be had.
+    """Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
+    pair
+    twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+    Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
     """
     CompareStream: _grpc.StreamStreamMultiCallable[_judging_pb2.CompareStreamRequest, _judging_pb2.CompareStreamResponse]
-    """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
-    Errors and flow as Scoring.ScoreStream.
+    """First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
+    done, not
+    in order. Errors and flow as Scoring.ScoreStream.
     """
     Complete: _grpc.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]
-    """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
-    Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
-    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
-    Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+    """Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
+    possible.
+    The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
+    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
+    UNAVAILABLE
+    as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
     """
     Decide: _grpc.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]
-    """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
-    and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+    """Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
+    its
+    options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
     """
 
 @_typing.type_check_only
 class JudgingAsyncStub(JudgingStub):
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Compare: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompareRequest, _judging_pb2.CompareResponse]  # type: ignore[assignment]
-    """Which answer of each pair is the better one; results come in the order of the pairs, and one bad pair fails alone. Each pair is
-    shown to a judge twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
-    Errors as Scoring.Score; FAILED_PRECONDITION where the judge cannot be had.
+    """Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
+    pair
+    twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+    Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
     """
     CompareStream: _aio.StreamStreamMultiCallable[_judging_pb2.CompareStreamRequest, _judging_pb2.CompareStreamResponse]  # type: ignore[assignment]
-    """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
-    Errors and flow as Scoring.ScoreStream.
+    """First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
+    done, not
+    in order. Errors and flow as Scoring.ScoreStream.
     """
     Complete: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]  # type: ignore[assignment]
-    """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
-    Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
-    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
-    Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+    """Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
+    possible.
+    The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
+    Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
+    UNAVAILABLE
+    as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
     """
     Decide: _aio.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]  # type: ignore[assignment]
-    """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
-    and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+    """Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
+    its
+    options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
     """
 
 class JudgingServicer(metaclass=_abc_1.ABCMeta):
-    """Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had."""
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available."""
 
     @_abc_1.abstractmethod
     def Compare(
@@ -87,9 +97,10 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request: _judging_pb2.CompareRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.CompareResponse, _abc.Awaitable[_judging_pb2.CompareResponse]]:
-        """Which answer of each pair is the better one; results come in the order of the pairs, and one bad pair fails alone. Each pair is
-        shown to a judge twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
-        Errors as Scoring.Score; FAILED_PRECONDITION where the judge cannot be had.
+        """Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
+        pair
+        twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+        Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
         """
 
     @_abc_1.abstractmethod
@@ -98,8 +109,9 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_judging_pb2.CompareStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_judging_pb2.CompareStreamResponse], _abc.AsyncIterator[_judging_pb2.CompareStreamResponse]]:
-        """First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
-        Errors and flow as Scoring.ScoreStream.
+        """First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
+        done, not
+        in order. Errors and flow as Scoring.ScoreStream.
         """
 
     @_abc_1.abstractmethod
@@ -108,10 +120,12 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request: _judging_pb2.CompleteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.CompleteResponse, _abc.Awaitable[_judging_pb2.CompleteResponse]]:
-        """What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
-        Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
-        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
-        Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+        """Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
+        possible.
+        The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
+        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
+        UNAVAILABLE
+        as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
         """
 
     @_abc_1.abstractmethod
@@ -120,8 +134,9 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request: _judging_pb2.DecideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.DecideResponse, _abc.Awaitable[_judging_pb2.DecideResponse]]:
-        """How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
-        and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+        """Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
+        its
+        options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
         """
 
 def add_JudgingServicer_to_server(servicer: JudgingServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

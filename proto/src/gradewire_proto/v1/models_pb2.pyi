@@ -29,7 +29,7 @@ class _ModelStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelState
     MODEL_STATE_LOADED: _ModelState.ValueType  # 1
     """Ready to score."""
     MODEL_STATE_BUILT: _ModelState.ValueType  # 2
-    """In the model repository; loaded on first use."""
+    """In the model repository; the first use loads it."""
     MODEL_STATE_MISSING: _ModelState.ValueType  # 3
     """Known, but not built: see `how_to_get`."""
     MODEL_STATE_BROKEN: _ModelState.ValueType  # 4
@@ -41,7 +41,7 @@ MODEL_STATE_UNSPECIFIED: ModelState.ValueType  # 0
 MODEL_STATE_LOADED: ModelState.ValueType  # 1
 """Ready to score."""
 MODEL_STATE_BUILT: ModelState.ValueType  # 2
-"""In the model repository; loaded on first use."""
+"""In the model repository; the first use loads it."""
 MODEL_STATE_MISSING: ModelState.ValueType  # 3
 """Known, but not built: see `how_to_get`."""
 MODEL_STATE_BROKEN: ModelState.ValueType  # 4
@@ -107,28 +107,26 @@ class Model(_message.Message):
     state: Global___ModelState.ValueType
     message: _builtins.str
     how_to_get: _builtins.str
-    """The command that makes it available; empty when it is."""
+    """The command that makes the model available; empty if it is."""
     is_default: _builtins.bool
-    """True for the model that an empty `model` parameter means: one encoder, one grader and one judge."""
+    """True for the models that an empty `model` parameter selects: one encoder, one grader and one judge."""
     dims: _builtins.int
     max_tokens: _builtins.int
-    """Longer texts are cut here, with WARNING_TRUNCATED."""
+    """Longer texts are cut at this length, with WARNING_TRUNCATED."""
     licence: _builtins.str
     numeric_class: _builtins.str
-    """fp32-cpu, …: part of the digest, scores of different classes never share cache entries."""
+    """Numeric class: fp32-cpu, … It is part of the digest: scores of different classes never share cache entries."""
     kind: _builtins.str
     """"encoder", "grader" or "judge"."""
     sees_images: _builtins.bool
-    """Of a judge: whether it can be shown pictures."""
+    """True for a judge that accepts pictures."""
     @_builtins.property
     def remarks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What one should know before using it: for tests only, agrees less with people than a cheaper metric, …"""
+        """Notes to read before use: for tests only, agrees less with annotators than a cheaper metric, …"""
 
     @_builtins.property
     def without_metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Metrics that an encoder cannot compute as it is built, by name, and why: correctness without a fit, bertscore without token
-        vectors.
-        """
+        """Metrics that an encoder cannot compute, by name, with the reason: correctness without a fit, bertscore without token vectors."""
 
     def __init__(
         self,
@@ -168,7 +166,7 @@ class MetricParameter(_message.Message):
     description: _builtins.str
     default_value: _builtins.str
     allowed: _builtins.str
-    """Allowed values, for people: "0 to 1", "v1 | fast | paper | reference_code"."""
+    """Allowed values, in words: "0 to 1", "v1 | fast | paper | reference_code"."""
     def __init__(
         self,
         *,
@@ -212,12 +210,12 @@ class Metric(_message.Message):
     citation: _builtins.str
     needs_model: _builtins.bool
     available: _builtins.bool
-    """False while nothing that it needs is loaded; `missing` says what."""
+    """False while something that the metric needs is not loaded; `missing` names it."""
     missing: _builtins.str
     needs_judge: _builtins.bool
     """True for metrics whose model is a judge."""
     advice: _builtins.str
-    """How it compares with cheaper metrics where that was measured; read it before paying for it."""
+    """Comparison with cheaper metrics, if measured; read it before you pay for this one."""
     needs_grader: _builtins.bool
     """True for metrics whose model is a grader."""
     @_builtins.property
@@ -263,15 +261,16 @@ class Limits(_message.Message):
     max_items_per_request: _builtins.int
     max_metrics_per_request: _builtins.int
     max_references_per_item: _builtins.int
-    """More make the item STATUS_INVALID_INPUT."""
+    """An item with more is STATUS_INVALID_INPUT."""
     max_item_bytes: _builtins.int
-    """Sum of all strings of one item, UTF-8; a larger item is STATUS_INVALID_INPUT."""
+    """Sum of all strings of an item, in UTF-8; a larger item is STATUS_INVALID_INPUT."""
     max_message_bytes: _builtins.int
     stream_window_items: _builtins.int
-    """Items of one stream in work at a time."""
+    """Items of one stream in progress at a time."""
     max_windows: _builtins.int
-    """Windows of one prediction that smile looks at, from its first max_prediction_words words; every length of reference
-    has its first window even beyond.
+    """Maximum number of windows of a prediction that smile compares, within its first max_prediction_words words. The first window
+    of each
+    reference length always counts, even beyond max_windows.
     """
     max_prediction_words: _builtins.int
     def __init__(
@@ -304,7 +303,7 @@ class ListModelsResponse(_message.Message):
     SERVER_VERSION_FIELD_NUMBER: _builtins.int
     COMPARISONS_FIELD_NUMBER: _builtins.int
     server_version: _builtins.str
-    """Of gradewire."""
+    """Version of gradewire."""
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]: ...
     @_builtins.property
@@ -313,7 +312,7 @@ class ListModelsResponse(_message.Message):
     def limits(self) -> Global___Limits: ...
     @_builtins.property
     def comparisons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Metric]:
-        """Comparisons of two answers, which Judging takes; `minimum` and `maximum` say nothing there."""
+        """Metrics that compare two answers, for Judging; `minimum` and `maximum` do not apply."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelsStub:
-    """Says what this server can do.
+    """Lists the server's models, metrics and limits.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class ModelsStub:
 
 
 class ModelsServicer:
-    """Says what this server can do.
+    """Lists the server's models, metrics and limits.
     """
 
     def List(self, request, context):
-        """Models, metrics and limits; cheap enough to ask at the start of every job.
+        """List models, metrics and limits. Cheap enough to call at the start of every job.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_ModelsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Models:
-    """Says what this server can do.
+    """Lists the server's models, metrics and limits.
     """
 
     @staticmethod

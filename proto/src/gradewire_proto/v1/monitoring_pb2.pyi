@@ -35,7 +35,7 @@ Global___SnapshotRequest: _TypeAlias = SnapshotRequest  # noqa: Y015
 
 @_typing.final
 class SnapshotResponse(_message.Message):
-    """Calls are those of all services but this one. The names in docs/operate/prometheus.md count the same."""
+    """Calls are those of all services except this one. The metrics in docs/operate/prometheus.md count the same way."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -76,41 +76,42 @@ class SnapshotResponse(_message.Message):
     CACHE_BYTES_FIELD_NUMBER: _builtins.int
     RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
     at_s: _builtins.float
-    """When it was taken, seconds on a clock that only moves forward and begins anywhere."""
+    """Time of the snapshot, in seconds on a monotonic clock with an arbitrary start."""
     phase: _builtins.str
     """"loading", "serving", "draining" or "stopping"."""
     calls: _builtins.int
-    """Calls that have ended, and how many of them with another code than OK."""
+    """Finished calls, and those of them with a code other than OK."""
     failed_calls: _builtins.int
     calls_in_flight: _builtins.int
     items: _builtins.int
-    """Items and entries that have come in, and items that hold a permit now."""
+    """Items and entries received, and items that hold a permit now."""
     items_in_flight: _builtins.int
     admission_wait_s: _builtins.float
-    """What a small request would wait for now, as predicted."""
+    """Predicted wait of a small request now."""
     overload_s: _builtins.float
-    """How long small requests have been refused; 0 without overload."""
+    """Seconds for which small requests have been refused; 0 without overload."""
     judge_queue_items: _builtins.int
-    """Needs of judges that are not answered yet."""
+    """Pending prompts for judges."""
     cache_bytes: _builtins.int
     """Bytes in the in-process cache."""
     resident_bytes: _builtins.int
     """Memory of the server's process."""
     @_builtins.property
     def degraded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What works less well than it should, for people; empty where all is well."""
+        """Problems that degrade the service, for users; empty without any."""
 
     @_builtins.property
     def latency_bounds_s(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """How long calls took, as a histogram: upper bounds in seconds, growing, and the calls of each bucket; one count more than bounds, for
-        calls beyond the last one.
+        """Histogram of call durations: increasing upper bounds in seconds, and the calls in each bucket. There is one more count than
+        bounds,
+        for calls above the last bound.
         """
 
     @_builtins.property
     def latency_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def texts_by_source(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Texts answered, by where they came from: "memory", "disk", "redis", "joined", "computed"."""
+        """Answered texts by source: "memory", "disk", "redis", "joined", "computed"."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MonitoringStub:
-    """Says how the server is doing, to those who may know it of all tenants together.
+    """Reports the server's state, to callers that may see all tenants together.
     """
 
     def __init__(self, channel):
@@ -43,12 +43,13 @@ class MonitoringStub:
 
 
 class MonitoringServicer:
-    """Says how the server is doing, to those who may know it of all tenants together.
+    """Reports the server's state, to callers that may see all tenants together.
     """
 
     def Snapshot(self, request, context):
-        """Load, latency and cache hits, counted since the server began; two of them give rates. Needs the scope admin; cheap enough to ask
-        every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as Scoring.Score.
+        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. Cheap
+        enough to
+        call every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -71,7 +72,7 @@ def add_MonitoringServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Monitoring:
-    """Says how the server is doing, to those who may know it of all tenants together.
+    """Reports the server's state, to callers that may see all tenants together.
     """
 
     @staticmethod

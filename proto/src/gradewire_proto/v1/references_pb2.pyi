@@ -29,12 +29,13 @@ class ReferenceEntry(_message.Message):
     question: _builtins.str
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """As Item.references."""
+        """Same as Item.references."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """As Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set keeps what it holds: another answer for the same
-        question and reference is a failure of the entry (STATUS_INVALID_INPUT), so that the name of a set always means the same scores.
+        """Same as Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer: another answer for
+        the same
+        question and reference fails the entry (STATUS_INVALID_INPUT), so the name of a set always means the same scores.
         """
 
     def __init__(
@@ -63,18 +64,23 @@ class PrepareRequest(_message.Message):
     IMMUTABLE_FIELD_NUMBER: _builtins.int
     EXPECTED_DIGEST_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits; what it holds can be added to, not changed, and
-    not even that where it is immutable. Empty: 32 hex digits over the content of this call, and over
-    judge and prompt where synthetic answers are written. The client library names sets by the content of all its calls.
+    """Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits. You can add to a set unless it is immutable,
+    but
+    never change its content. Empty: 32 hex digits over the content of this call, plus judge and prompt if they write synthetic
+    answers.
+    The client library names sets by the content of all its calls.
     """
     immutable: _builtins.bool
-    """The set's corpus is to be what this preparation says, for ever: it has these entries and no others. Refused with INVALID_ARGUMENT,
-    before anything is stored, where the name is taken by other content. A corpus is then kept whichever the metrics are. An entry that
-    cannot be read or graded refuses the call: a set that stays must be whole.
+    """Freeze the set's corpus: it has these entries and no others. If the name already has other content, the server refuses the
+    call with
+    INVALID_ARGUMENT before it stores anything. It keeps such a corpus for all metrics. An entry that cannot be read or graded
+    refuses
+    the call, because an immutable set must be complete.
     """
     expected_digest: _builtins.str
-    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest), needed where it is sent in several calls;
-    a last call without entries then says whether the set is complete. Empty: this call has all of them.
+    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the set in
+    several
+    calls; a last call without entries then reports if the set is complete. Empty: this call has all entries.
     """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
@@ -82,11 +88,11 @@ class PrepareRequest(_message.Message):
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """Which metrics to get ready for. At least one."""
+        """Metrics to prepare for. At least one."""
 
     @_builtins.property
     def generate(self) -> Global___SyntheticGeneration:
-        """Have a judge write a synthetic answer for each reference that has none, neither in the entry nor in the set."""
+        """Have a judge write a synthetic answer for each reference that has none in the entry or in the set."""
 
     def __init__(
         self,
@@ -108,7 +114,7 @@ Global___PrepareRequest: _TypeAlias = PrepareRequest  # noqa: Y015
 
 @_typing.final
 class SyntheticGeneration(_message.Message):
-    """How missing synthetic answers are written: one sentence for each reference, once; the set keeps it."""
+    """Options for writing missing synthetic answers: one sentence for each reference, written once and kept by the set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -116,11 +122,11 @@ class SyntheticGeneration(_message.Message):
     PROMPT_FIELD_NUMBER: _builtins.int
     RETURN_ANSWERS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     prompt: _builtins.str
-    """As LaveParameters.prompt."""
+    """Same as LaveParameters.prompt."""
     return_answers: _builtins.bool
-    """Send the synthetic answers back, PrepareProgress.synthetic_answers."""
+    """Return the synthetic answers in PrepareProgress.synthetic_answers."""
     def __init__(
         self,
         *,
@@ -148,7 +154,7 @@ class EntrySyntheticAnswers(_message.Message):
     """Position in PrepareRequest.entries."""
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One per reference, in order; empty for a reference that has none."""
+        """One per reference, in order; empty for a reference without one."""
 
     def __init__(
         self,
@@ -211,36 +217,37 @@ class PrepareProgress(_message.Message):
     entries_done: _builtins.int
     entries_total: _builtins.int
     synthetic_answers_stored: _builtins.int
-    """Synthetic answers stored so far, those that were there before included."""
+    """Synthetic answers stored so far, including those stored before this call."""
     complete: _builtins.bool
-    """Last message of the stream."""
+    """True in the last message of the stream."""
     synthetic_answers_generated: _builtins.int
-    """Written by the judge in this call, and kept."""
+    """Synthetic answers that the judge wrote in this call."""
     synthetic_answers_fallback: _builtins.int
-    """References that the judge found no good sentence for, twice, or must not see: they stand for themselves, and `failures` names
-    them (STATUS_UNPARSABLE). Those of earlier calls included.
+    """References that stand for themselves, because the judge found no good sentence in two tries or must not see them. Includes
+    those of
+    earlier calls; `failures` names them (STATUS_UNPARSABLE).
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the set's corpus, whatever the order of its entries; in the last message of an immutable set that is complete."""
+    """32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete immutable set."""
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
-        """Texts so far, by where they were found."""
+        """Texts so far, by source."""
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntryFailure]:
-        """New since the last message."""
+        """Failures since the last message."""
 
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """One per metric; in the last message."""
+        """One per metric, in the last message."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntrySyntheticAnswers]:
-        """Of entries that were done since the last message, with SyntheticGeneration.return_answers."""
+        """Answers of the entries finished since the last message, with SyntheticGeneration.return_answers."""
 
     @_builtins.property
     def generation(self) -> _types_pb2.Provenance:
-        """Judge and prompt that write synthetic answers, under the name "synthetic"; in the last message."""
+        """Judge and prompt of the synthetic answers, under the name "synthetic"; in the last message."""
 
     def __init__(
         self,

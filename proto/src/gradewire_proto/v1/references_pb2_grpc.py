@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ReferencesStub:
-    """Gets references ready before answers come, so that scoring only embeds what is new.
+    """Prepares references before answers arrive, so that scoring embeds only new texts.
     """
 
     def __init__(self, channel):
@@ -43,14 +43,15 @@ class ReferencesStub:
 
 
 class ReferencesServicer:
-    """Gets references ready before answers come, so that scoring only embeds what is new.
+    """Prepares references before answers arrive, so that scoring embeds only new texts.
     """
 
     def Prepare(self, request, context):
-        """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
-        complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-        done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
-        where too much is in flight. Errors: as Scoring.Score.
+        """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
+        complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
+        the cache.
+        A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
+        Errors: those of Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -73,7 +74,7 @@ def add_ReferencesServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class References:
-    """Gets references ready before answers come, so that scoring only embeds what is new.
+    """Prepares references before answers arrive, so that scoring embeds only new texts.
     """
 
     @staticmethod

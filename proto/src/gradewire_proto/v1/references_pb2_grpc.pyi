@@ -27,33 +27,35 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ReferencesStub:
-    """Gets references ready before answers come, so that scoring only embeds what is new."""
+    """Prepares references before answers arrive, so that scoring embeds only new texts."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReferencesAsyncStub: ...
     Prepare: _grpc.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]
-    """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
-    complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-    done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
-    where too much is in flight. Errors: as Scoring.Score.
+    """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
+    complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
+    the cache.
+    A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
+    Errors: those of Scoring.Score.
     """
 
 @_typing.type_check_only
 class ReferencesAsyncStub(ReferencesStub):
-    """Gets references ready before answers come, so that scoring only embeds what is new."""
+    """Prepares references before answers arrive, so that scoring embeds only new texts."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Prepare: _aio.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]  # type: ignore[assignment]
-    """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
-    complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-    done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
-    where too much is in flight. Errors: as Scoring.Score.
+    """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
+    complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
+    the cache.
+    A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
+    Errors: those of Scoring.Score.
     """
 
 class ReferencesServicer(metaclass=_abc_1.ABCMeta):
-    """Gets references ready before answers come, so that scoring only embeds what is new."""
+    """Prepares references before answers arrive, so that scoring embeds only new texts."""
 
     @_abc_1.abstractmethod
     def Prepare(
@@ -61,10 +63,11 @@ class ReferencesServicer(metaclass=_abc_1.ABCMeta):
         request: _references_pb2.PrepareRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_references_pb2.PrepareProgress], _abc.AsyncIterator[_references_pb2.PrepareProgress]]:
-        """Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
-        complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-        done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
-        where too much is in flight. Errors: as Scoring.Score.
+        """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
+        complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
+        the cache.
+        A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
+        Errors: those of Scoring.Score.
         """
 
 def add_ReferencesServicer_to_server(servicer: ReferencesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -27,17 +27,17 @@ class _Priority:
 class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
-    """By size: a small request before bulk work, a large one in turns with it."""
+    """By size: a small request goes before bulk work, a large one takes turns with it."""
     PRIORITY_BULK: _Priority.ValueType  # 1
-    """In turns with bulk work, however small: for what nobody waits for."""
+    """Take turns with bulk work, even if small: for requests that nobody waits for."""
 
 class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
-    """What goes first where there is more work than can be done at once."""
+    """Order of requests while the server has more work than it can do at once."""
 
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
-"""By size: a small request before bulk work, a large one in turns with it."""
+"""By size: a small request goes before bulk work, a large one takes turns with it."""
 PRIORITY_BULK: Priority.ValueType  # 1
-"""In turns with bulk work, however small: for what nobody waits for."""
+"""Take turns with bulk work, even if small: for requests that nobody waits for."""
 Global___Priority: _TypeAlias = Priority  # noqa: Y015
 
 @_typing.final
@@ -50,23 +50,23 @@ class ScoreRequest(_message.Message):
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED: what References.Prepare returned, at most 256 bytes. NAME@DIGEST (8 to
-    32 of the hex digits of Provenance.corpus_digest): INVALID_ARGUMENT where the set's corpus is another one. A call
-    goes on with the corpus that it began with.
+    """Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED. With
+    NAME@DIGEST
+    (8 to 32 of the hex digits of Provenance.corpus_digest), another corpus of the set is INVALID_ARGUMENT. A call keeps the
+    corpus with
+    which it began.
     """
     omit_diagnostics: _builtins.bool
-    """Leaves timing and cache_hits out of the reply when true."""
+    """Leave timing and cache_hits out of the response."""
     priority: Global___Priority.ValueType
-    """Only lowers: a small request goes before bulk work (streams, preparations, large requests) unless it says that it
-    can wait.
-    """
+    """Can only lower the priority. By default, a small request goes before bulk work (streams, preparations, large requests)."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Item]:
-        """At most Limits.max_items_per_request. May be empty: the reply is then empty too."""
+        """At most Limits.max_items_per_request. May be empty: then the response is empty too."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """At least one, each with exactly one kind of parameters set. (An empty request may leave it out.)"""
+        """At least one, each with exactly one kind of parameters. An empty request may leave it out."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class ItemResult(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Position of the item in the request, or running number in the stream, from 0."""
+    """Position of the item in the request, or its number in the stream, from 0."""
     id: _builtins.str
     complete: _builtins.bool
-    """No further result of this item will come; always true in Score."""
+    """True if no further result of this item follows; always true in Score."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricResult]:
-        """Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: those that are done."""
+        """Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: the finished ones."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ScoreResponse(_message.Message):
     PROVENANCE_FIELD_NUMBER: _builtins.int
     SERVER_S_FIELD_NUMBER: _builtins.int
     server_s: _builtins.float
-    """Time in the server, from the request read to the reply ready, seconds."""
+    """Seconds in the server, from reading the request to the finished response."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property
@@ -156,7 +156,7 @@ class ScoreStreamConfig(_message.Message):
     REFERENCE_SET_FIELD_NUMBER: _builtins.int
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """As ScoreRequest.reference_set."""
+    """Same as ScoreRequest.reference_set."""
     omit_diagnostics: _builtins.bool
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]: ...
@@ -203,7 +203,7 @@ class ScoreStreamRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def config(self) -> Global___ScoreStreamConfig:
-        """First message, and only there."""
+        """The first message, and only that one."""
 
     @_builtins.property
     def items(self) -> Global___ScoreStreamItems: ...
@@ -233,7 +233,7 @@ class ScoreStreamResponse(_message.Message):
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """In the first message of the stream, which the server sends before it reads items; empty in the others."""
+        """In the first message, which the server sends before it reads items; empty in the others."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScoringStub:
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run.
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
     """
 
     def __init__(self, channel):
@@ -48,28 +48,33 @@ class ScoringStub:
 
 
 class ScoringServicer:
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run.
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
     """
 
     def Score(self, request, context):
-        """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
-        that would be larger than Limits.max_message_bytes: says how many items fit);
-        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
-        FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-        UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-        STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
-        together: far too little time times most of them out, not the last few.
+        """Score items x metrics. Results come in the order of the items. A bad item fails alone.
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
+        response
+        larger than Limits.max_message_bytes: says how many items fit);
+        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
+        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+        UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
+        STATUS_TIMEOUT,
+        and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
+        much too
+        short deadline times out most of them, not the last few.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScoreStream(self, request_iterator, context):
-        """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
-        in order. Errors as Score; each ends the stream, and what was sent before stands.
-        The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
-        or a slow encoder slows the writer down instead of filling memory.
+        """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
+        done, not
+        in order. Errors as Score; each ends the stream, but results already sent are valid.
+        The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
+        slows
+        the writer down instead of filling memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,7 +102,7 @@ def add_ScoringServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Scoring:
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run.
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
     """
 
     @staticmethod

@@ -27,53 +27,63 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScoringStub:
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run."""
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
-    """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
-    that would be larger than Limits.max_message_bytes: says how many items fit);
-    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
-    FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-    UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-    STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
-    together: far too little time times most of them out, not the last few.
+    """Score items x metrics. Results come in the order of the items. A bad item fails alone.
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
+    response
+    larger than Limits.max_message_bytes: says how many items fit);
+    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
+    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+    UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
+    STATUS_TIMEOUT,
+    and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
+    much too
+    short deadline times out most of them, not the last few.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
-    """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
-    in order. Errors as Score; each ends the stream, and what was sent before stands.
-    The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
-    or a slow encoder slows the writer down instead of filling memory.
+    """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
+    done, not
+    in order. Errors as Score; each ends the stream, but results already sent are valid.
+    The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
+    slows
+    the writer down instead of filling memory.
     """
 
 @_typing.type_check_only
 class ScoringAsyncStub(ScoringStub):
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run."""
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
-    """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
-    that would be larger than Limits.max_message_bytes: says how many items fit);
-    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
-    FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-    UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-    STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
-    together: far too little time times most of them out, not the last few.
+    """Score items x metrics. Results come in the order of the items. A bad item fails alone.
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
+    response
+    larger than Limits.max_message_bytes: says how many items fit);
+    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
+    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+    UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
+    STATUS_TIMEOUT,
+    and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
+    much too
+    short deadline times out most of them, not the last few.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
-    """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
-    in order. Errors as Score; each ends the stream, and what was sent before stands.
-    The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
-    or a slow encoder slows the writer down instead of filling memory.
+    """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
+    done, not
+    in order. Errors as Score; each ends the stream, but results already sent are valid.
+    The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
+    slows
+    the writer down instead of filling memory.
     """
 
 class ScoringServicer(metaclass=_abc_1.ABCMeta):
-    """Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run."""
+    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
 
     @_abc_1.abstractmethod
     def Score(
@@ -81,14 +91,17 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request: _scoring_pb2.ScoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
-        """Scores items x metrics; results come in the order of the items. One bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
-        that would be larger than Limits.max_message_bytes: says how many items fit);
-        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
-        FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-        UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-        STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
-        together: far too little time times most of them out, not the last few.
+        """Score items x metrics. Results come in the order of the items. A bad item fails alone.
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
+        response
+        larger than Limits.max_message_bytes: says how many items fit);
+        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
+        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+        UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
+        STATUS_TIMEOUT,
+        and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
+        much too
+        short deadline times out most of them, not the last few.
         """
 
     @_abc_1.abstractmethod
@@ -97,10 +110,12 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_scoring_pb2.ScoreStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scoring_pb2.ScoreStreamResponse], _abc.AsyncIterator[_scoring_pb2.ScoreStreamResponse]]:
-        """First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
-        in order. Errors as Score; each ends the stream, and what was sent before stands.
-        The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
-        or a slow encoder slows the writer down instead of filling memory.
+        """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
+        done, not
+        in order. Errors as Score; each ends the stream, but results already sent are valid.
+        The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
+        slows
+        the writer down instead of filling memory.
         """
 
 def add_ScoringServicer_to_server(servicer: ScoringServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -28,55 +28,59 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_UNSPECIFIED: _Status.ValueType  # 0
     STATUS_OK: _Status.ValueType  # 1
     STATUS_INVALID_INPUT: _Status.ValueType  # 2
-    """The item itself is at fault: no reference, a blank reference, too large, synthetic answers that do not match the references."""
+    """The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
+    references.
+    """
     STATUS_EMPTY_PREDICTION: _Status.ValueType  # 3
     """The prediction is empty or blank."""
     STATUS_INVALID_PARAMETER: _Status.ValueType  # 4
-    """A parameter of this metric is out of range; the metric fails for all items, other metrics are scored."""
+    """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
     STATUS_MODEL_UNAVAILABLE: _Status.ValueType  # 5
-    """The model that the metric needs is not loaded here, or has another digest than the one asked for."""
+    """The model that the metric needs is not loaded, or has another digest than the request names."""
     STATUS_NOT_PREPARED: _Status.ValueType  # 6
-    """Prepared synthetic answers were asked for and at least one is missing: call References.Prepare first."""
+    """The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
     STATUS_UNAVAILABLE: _Status.ValueType  # 7
-    """A backend failed or is away; trying again may help."""
+    """A backend failed or is down. A retry may help."""
     STATUS_TIMEOUT: _Status.ValueType  # 8
     """The work did not finish within the deadline."""
     STATUS_UNPARSABLE: _Status.ValueType  # 9
-    """A judge's output could not be read."""
+    """The server could not read a judge's output."""
     STATUS_INTERNAL: _Status.ValueType  # 10
-    """A defect of the server; its log has the details under the request id."""
+    """A defect of the server. Its log has the details under the request id."""
     STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
-    """The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
+    """The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
     STATUS_INCONSISTENT: _Status.ValueType  # 12
-    """Of a pair: the judge preferred another answer when the two were shown in the other order."""
+    """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 
 class Status(_Status, metaclass=_StatusEnumTypeWrapper):
-    """How an (item, metric) pair ended. Only STATUS_OK carries a score; a failure never becomes a number."""
+    """Outcome of an (item, metric) pair. Only STATUS_OK carries a score; a failure never becomes a number."""
 
 STATUS_UNSPECIFIED: Status.ValueType  # 0
 STATUS_OK: Status.ValueType  # 1
 STATUS_INVALID_INPUT: Status.ValueType  # 2
-"""The item itself is at fault: no reference, a blank reference, too large, synthetic answers that do not match the references."""
+"""The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
+references.
+"""
 STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
 """The prediction is empty or blank."""
 STATUS_INVALID_PARAMETER: Status.ValueType  # 4
-"""A parameter of this metric is out of range; the metric fails for all items, other metrics are scored."""
+"""A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
 STATUS_MODEL_UNAVAILABLE: Status.ValueType  # 5
-"""The model that the metric needs is not loaded here, or has another digest than the one asked for."""
+"""The model that the metric needs is not loaded, or has another digest than the request names."""
 STATUS_NOT_PREPARED: Status.ValueType  # 6
-"""Prepared synthetic answers were asked for and at least one is missing: call References.Prepare first."""
+"""The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
 STATUS_UNAVAILABLE: Status.ValueType  # 7
-"""A backend failed or is away; trying again may help."""
+"""A backend failed or is down. A retry may help."""
 STATUS_TIMEOUT: Status.ValueType  # 8
 """The work did not finish within the deadline."""
 STATUS_UNPARSABLE: Status.ValueType  # 9
-"""A judge's output could not be read."""
+"""The server could not read a judge's output."""
 STATUS_INTERNAL: Status.ValueType  # 10
-"""A defect of the server; its log has the details under the request id."""
+"""A defect of the server. Its log has the details under the request id."""
 STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
-"""The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images)."""
+"""The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
 STATUS_INCONSISTENT: Status.ValueType  # 12
-"""Of a pair: the judge preferred another answer when the two were shown in the other order."""
+"""The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
 
 class _Warning:
@@ -87,26 +91,26 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     DESCRIPTOR: _descriptor.EnumDescriptor
     WARNING_UNSPECIFIED: _Warning.ValueType  # 0
     WARNING_TRUNCATED: _Warning.ValueType  # 1
-    """A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
+    """A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
-    """The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
+    """The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
-    """The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+    """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
     WARNING_MASKED: _Warning.ValueType  # 4
-    """A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
+    """The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide."""
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
-    """Remarks beside a score that stands."""
+    """Notes on a score that is valid."""
 
 WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
-"""A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted."""
+"""A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
-"""The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`."""
+"""The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
 WARNING_UNCERTAIN: Warning.ValueType  # 3
-"""The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look."""
+"""The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
 WARNING_MASKED: Warning.ValueType  # 4
-"""A judge was not shown all words of the prediction: some call it right, which is for the judge to say."""
+"""The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:
@@ -119,32 +123,32 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     SMILE_PRESET_V1: _SmilePreset.ValueType  # 1
     """(1 + cos) / 2, exact = share of the reference's words found. The default."""
     SMILE_PRESET_FAST: _SmilePreset.ValueType  # 2
-    """As V1, but one encoder pass over the prediction ranks its windows and only the closest few are embedded alone."""
+    """V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own."""
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
-    """As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
+    """V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
-    """As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
+    """FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces."""
     SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
-    """As the paper's text has it: exact is 0 or 1."""
+    """The formula of the paper's text: exact is 0 or 1."""
     SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
-    """As the authors' program computes it: raw cosines, and another sentence_weight."""
+    """The formula of the authors' program: raw cosines, and another sentence_weight."""
 
 class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper):
-    """Variants of SMILE that differ in their formula."""
+    """Variants of SMILE with different formulas."""
 
 SMILE_PRESET_UNSPECIFIED: SmilePreset.ValueType  # 0
 SMILE_PRESET_V1: SmilePreset.ValueType  # 1
 """(1 + cos) / 2, exact = share of the reference's words found. The default."""
 SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
-"""As V1, but one encoder pass over the prediction ranks its windows and only the closest few are embedded alone."""
+"""V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own."""
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
-"""As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone."""
+"""V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
-"""As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap."""
+"""FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces."""
 SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
-"""As the paper's text has it: exact is 0 or 1."""
+"""The formula of the paper's text: exact is 0 or 1."""
 SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
-"""As the authors' program computes it: raw cosines, and another sentence_weight."""
+"""The formula of the authors' program: raw cosines, and another sentence_weight."""
 Global___SmilePreset: _TypeAlias = SmilePreset  # noqa: Y015
 
 class _SyntheticMode:
@@ -162,7 +166,7 @@ class _SyntheticModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Synthet
     """Compare with the answers stored by References.Prepare under ScoreRequest.reference_set."""
 
 class SyntheticMode(_SyntheticMode, metaclass=_SyntheticModeEnumTypeWrapper):
-    """Sentence that the prediction as a whole is compared with."""
+    """The sentence to compare with the whole prediction."""
 
 SYNTHETIC_MODE_UNSPECIFIED: SyntheticMode.ValueType  # 0
 SYNTHETIC_MODE_NONE: SyntheticMode.ValueType  # 1
@@ -181,22 +185,22 @@ class _CorpusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Corpus.ValueTy
     DESCRIPTOR: _descriptor.EnumDescriptor
     CORPUS_UNSPECIFIED: _Corpus.ValueType  # 0
     CORPUS_NONE: _Corpus.ValueType  # 1
-    """No weights: every token counts alike. The default of bertscore; cider has no such form."""
+    """No weights: every token counts the same. The default of bertscore; cider requires weights."""
     CORPUS_REQUEST: _Corpus.ValueType  # 2
-    """The references of the request's items. The default of cider. A stream has no such corpus."""
+    """The references of the request's items. The default of cider. Not available in a stream."""
     CORPUS_PREPARED: _Corpus.ValueType  # 3
-    """The references that References.Prepare was given for ScoreRequest.reference_set with this metric."""
+    """The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
 
 class Corpus(_Corpus, metaclass=_CorpusEnumTypeWrapper):
-    """Which references the weights of rare words (idf) are counted over."""
+    """The references over which weights of rare words (idf) are counted."""
 
 CORPUS_UNSPECIFIED: Corpus.ValueType  # 0
 CORPUS_NONE: Corpus.ValueType  # 1
-"""No weights: every token counts alike. The default of bertscore; cider has no such form."""
+"""No weights: every token counts the same. The default of bertscore; cider requires weights."""
 CORPUS_REQUEST: Corpus.ValueType  # 2
-"""The references of the request's items. The default of cider. A stream has no such corpus."""
+"""The references of the request's items. The default of cider. Not available in a stream."""
 CORPUS_PREPARED: Corpus.ValueType  # 3
-"""The references that References.Prepare was given for ScoreRequest.reference_set with this metric."""
+"""The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
 Global___Corpus: _TypeAlias = Corpus  # noqa: Y015
 
 class _Measure:
@@ -212,7 +216,7 @@ class _MeasureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Measure.Value
     MEASURE_RECALL: _Measure.ValueType  # 3
 
 class Measure(_Measure, metaclass=_MeasureEnumTypeWrapper):
-    """Which of precision, recall and their harmonic mean becomes the score."""
+    """The measure that becomes the score: precision, recall or their harmonic mean."""
 
 MEASURE_UNSPECIFIED: Measure.ValueType  # 0
 MEASURE_F1: Measure.ValueType  # 1
@@ -229,22 +233,22 @@ class _VqaConsensusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaConse
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_CONSENSUS_UNSPECIFIED: _VqaConsensus.ValueType  # 0
     VQA_CONSENSUS_LEAVE_ONE_OUT: _VqaConsensus.ValueType  # 1
-    """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
+    """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references."""
     VQA_CONSENSUS_DIRECT: _VqaConsensus.ValueType  # 2
     """min(1, agreeing / 3)."""
     VQA_CONSENSUS_SINGLE: _VqaConsensus.ValueType  # 3
-    """1 where any reference agrees, else 0: for data with one reference."""
+    """1 if any reference agrees, else 0: for data with one reference."""
 
 class VqaConsensus(_VqaConsensus, metaclass=_VqaConsensusEnumTypeWrapper):
-    """How annotators that gave the prediction's answer become a score."""
+    """Rules that turn the number of agreeing annotators into a score."""
 
 VQA_CONSENSUS_UNSPECIFIED: VqaConsensus.ValueType  # 0
 VQA_CONSENSUS_LEAVE_ONE_OUT: VqaConsensus.ValueType  # 1
-"""The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references."""
+"""The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references."""
 VQA_CONSENSUS_DIRECT: VqaConsensus.ValueType  # 2
 """min(1, agreeing / 3)."""
 VQA_CONSENSUS_SINGLE: VqaConsensus.ValueType  # 3
-"""1 where any reference agrees, else 0: for data with one reference."""
+"""1 if any reference agrees, else 0: for data with one reference."""
 Global___VqaConsensus: _TypeAlias = VqaConsensus  # noqa: Y015
 
 class _VqaNormalise:
@@ -255,15 +259,15 @@ class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNorma
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_NORMALISE_UNSPECIFIED: _VqaNormalise.ValueType  # 0
     VQA_NORMALISE_OFFICIAL: _VqaNormalise.ValueType  # 1
-    """No: they are compared as they are, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+    """Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
     VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
 
 class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
-    """Whether answers on which all annotators agree are normalised (articles, punctuation, number words) like others."""
+    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
 
 VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
 VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1
-"""No: they are compared as they are, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+"""Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
 VQA_NORMALISE_ALWAYS: VqaNormalise.ValueType  # 2
 Global___VqaNormalise: _TypeAlias = VqaNormalise  # noqa: Y015
 
@@ -275,7 +279,7 @@ class _MeteorSynonymsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Meteor
     DESCRIPTOR: _descriptor.EnumDescriptor
     METEOR_SYNONYMS_UNSPECIFIED: _MeteorSynonyms.ValueType  # 0
     METEOR_SYNONYMS_WORDNET: _MeteorSynonyms.ValueType  # 1
-    """WordNet's, whose files the server must have. The default."""
+    """WordNet. The server must have its files. The default."""
     METEOR_SYNONYMS_NONE: _MeteorSynonyms.ValueType  # 2
     """Words and stems only; a different, lower score."""
 
@@ -284,7 +288,7 @@ class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper):
 
 METEOR_SYNONYMS_UNSPECIFIED: MeteorSynonyms.ValueType  # 0
 METEOR_SYNONYMS_WORDNET: MeteorSynonyms.ValueType  # 1
-"""WordNet's, whose files the server must have. The default."""
+"""WordNet. The server must have its files. The default."""
 METEOR_SYNONYMS_NONE: MeteorSynonyms.ValueType  # 2
 """Words and stems only; a different, lower score."""
 Global___MeteorSynonyms: _TypeAlias = MeteorSynonyms  # noqa: Y015
@@ -297,18 +301,18 @@ class _LabelValueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LabelValue
     DESCRIPTOR: _descriptor.EnumDescriptor
     LABEL_VALUE_UNSPECIFIED: _LabelValue.ValueType  # 0
     LABEL_VALUE_MOST_PROBABLE: _LabelValue.ValueType  # 1
-    """The label with the highest probability, as the papers have it."""
+    """The label with the highest probability, as in the papers."""
     LABEL_VALUE_EXPECTED: _LabelValue.ValueType  # 2
-    """The mean of the labels, weighted with their probabilities."""
+    """The mean of the labels, weighted by their probabilities."""
 
 class LabelValue(_LabelValue, metaclass=_LabelValueEnumTypeWrapper):
-    """How probabilities of a scale's labels become one value."""
+    """Rules that turn the probabilities of a scale's labels into one value."""
 
 LABEL_VALUE_UNSPECIFIED: LabelValue.ValueType  # 0
 LABEL_VALUE_MOST_PROBABLE: LabelValue.ValueType  # 1
-"""The label with the highest probability, as the papers have it."""
+"""The label with the highest probability, as in the papers."""
 LABEL_VALUE_EXPECTED: LabelValue.ValueType  # 2
-"""The mean of the labels, weighted with their probabilities."""
+"""The mean of the labels, weighted by their probabilities."""
 Global___LabelValue: _TypeAlias = LabelValue  # noqa: Y015
 
 class _BinaryQuestions:
@@ -319,18 +323,18 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     DESCRIPTOR: _descriptor.EnumDescriptor
     BINARY_QUESTIONS_UNSPECIFIED: _BinaryQuestions.ValueType  # 0
     BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
-    """The judge, as the paper has it."""
+    """The judge, as in the paper."""
     BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
-    """A rule: a prediction that is yes or no and nothing else, against the majority of the references; the judge, where it is not."""
+    """A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others."""
 
 class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
-    """Who grades answers to binary questions (the most common reference is yes or no)."""
+    """The grader of answers to binary questions (the most common reference is yes or no)."""
 
 BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
-"""The judge, as the paper has it."""
+"""The judge, as in the paper."""
 BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
-"""A rule: a prediction that is yes or no and nothing else, against the majority of the references; the judge, where it is not."""
+"""A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others."""
 Global___BinaryQuestions: _TypeAlias = BinaryQuestions  # noqa: Y015
 
 class _LaveMode:
@@ -346,7 +350,7 @@ class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.Val
     """A reason is generated first, then the rating; the paper's default, and many times slower."""
 
 class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper):
-    """What the judge writes before its rating."""
+    """The text that the judge writes before its rating."""
 
 LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
 LAVE_MODE_RATING: LaveMode.ValueType  # 1
@@ -369,7 +373,7 @@ class _DemonstrationsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Demons
     DEMONSTRATIONS_LONG: _Demonstrations.ValueType  # 4
 
 class Demonstrations(_Demonstrations, metaclass=_DemonstrationsEnumTypeWrapper):
-    """Which demonstrations stand before the item."""
+    """Demonstrations to show before the item."""
 
 DEMONSTRATIONS_UNSPECIFIED: Demonstrations.ValueType  # 0
 DEMONSTRATIONS_AUTO: Demonstrations.ValueType  # 1
@@ -389,19 +393,21 @@ class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard
     JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
     """Nothing. The default."""
     JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
-    """Where the answer does not have half of the words of a reference, the judge is asked again, against another question's
-    key: it must not believe the answer there, too, as it does where an answer talks to it.
+    """Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
+    the
+    judge calls it right there too, because then the answer probably talks to the judge.
     """
 
 class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
-    """What an answer that the judge calls right has to withstand."""
+    """A test that an answer must pass after the judge called it right."""
 
 JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
 JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
 """Nothing. The default."""
 JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
-"""Where the answer does not have half of the words of a reference, the judge is asked again, against another question's
-key: it must not believe the answer there, too, as it does where an answer talks to it.
+"""Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
+the
+judge calls it right there too, because then the answer probably talks to the judge.
 """
 Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
 
@@ -413,20 +419,20 @@ class _ShownReferencesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Shown
     DESCRIPTOR: _descriptor.EnumDescriptor
     SHOWN_REFERENCES_UNSPECIFIED: _ShownReferences.ValueType  # 0
     SHOWN_REFERENCES_CLOSEST: _ShownReferences.ValueType  # 1
-    """The one that is closest to the prediction."""
+    """The reference closest to the prediction."""
     SHOWN_REFERENCES_ALL: _ShownReferences.ValueType  # 2
     SHOWN_REFERENCES_AUTO: _ShownReferences.ValueType  # 3
-    """The closest where it has a word in common with the prediction, else all. The default."""
+    """The closest reference if it shares a word with the prediction, else all. The default."""
 
 class ShownReferences(_ShownReferences, metaclass=_ShownReferencesEnumTypeWrapper):
-    """Which of several aliases, each of them a right answer, a judge is shown. Of annotators' votes it is shown all."""
+    """References to show a judge if several are aliases, each of them a right answer. Annotators' votes are always all shown."""
 
 SHOWN_REFERENCES_UNSPECIFIED: ShownReferences.ValueType  # 0
 SHOWN_REFERENCES_CLOSEST: ShownReferences.ValueType  # 1
-"""The one that is closest to the prediction."""
+"""The reference closest to the prediction."""
 SHOWN_REFERENCES_ALL: ShownReferences.ValueType  # 2
 SHOWN_REFERENCES_AUTO: ShownReferences.ValueType  # 3
-"""The closest where it has a word in common with the prediction, else all. The default."""
+"""The closest reference if it shares a word with the prediction, else all. The default."""
 Global___ShownReferences: _TypeAlias = ShownReferences  # noqa: Y015
 
 class _LavePreset:
@@ -440,7 +446,8 @@ class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset
     """A rating at once. The default."""
     LAVE_PRESET_PAPER: _LavePreset.ValueType  # 2
     """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-    prompt with the ratings 1 to 3.
+    prompt
+    with ratings 1 to 3.
     """
 
 class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
@@ -451,7 +458,8 @@ LAVE_PRESET_V1: LavePreset.ValueType  # 1
 """A rating at once. The default."""
 LAVE_PRESET_PAPER: LavePreset.ValueType  # 2
 """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-prompt with the ratings 1 to 3.
+prompt
+with ratings 1 to 3.
 """
 Global___LavePreset: _TypeAlias = LavePreset  # noqa: Y015
 
@@ -463,18 +471,18 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     DESCRIPTOR: _descriptor.EnumDescriptor
     GRADE_STYLE_UNSPECIFIED: _GradeStyle.ValueType  # 0
     GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
-    """Verdict and grade at once. The default."""
+    """No work: verdict and grade at once. The default."""
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
-    """The key facts of both answers are written out first, then compared."""
+    """Write out the key facts of both answers, then compare them."""
 
 class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
-    """What the judge does before it grades."""
+    """The judge's work before it grades."""
 
 GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
-"""Verdict and grade at once. The default."""
+"""No work: verdict and grade at once. The default."""
 GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
-"""The key facts of both answers are written out first, then compared."""
+"""Write out the key facts of both answers, then compare them."""
 Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
 
 class _VerdictStyle:
@@ -492,7 +500,7 @@ class _VerdictStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerdictS
     """The judge gives its reasons first."""
 
 class VerdictStyle(_VerdictStyle, metaclass=_VerdictStyleEnumTypeWrapper):
-    """What the judge writes before its verdict."""
+    """The text that the judge writes before its verdict."""
 
 VERDICT_STYLE_UNSPECIFIED: VerdictStyle.ValueType  # 0
 VERDICT_STYLE_PLAIN: VerdictStyle.ValueType  # 1
@@ -516,7 +524,7 @@ class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMo
     """A reason is generated first, then the verdict; many times slower."""
 
 class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper):
-    """What the judge writes before its verdict."""
+    """The text that the judge writes before its verdict."""
 
 COMPARE_MODE_UNSPECIFIED: CompareMode.ValueType  # 0
 COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1
@@ -535,16 +543,16 @@ class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compa
     COMPARE_DECISION_BOTH: _CompareDecision.ValueType  # 1
     """Both say the same, else STATUS_INCONSISTENT. The default."""
     COMPARE_DECISION_MAJORITY: _CompareDecision.ValueType  # 2
-    """One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once."""
+    """One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once."""
 
 class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrapper):
-    """What the verdicts of both orders must say for an answer to win."""
+    """The verdicts of both orders that make an answer win."""
 
 COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
 COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
 """Both say the same, else STATUS_INCONSISTENT. The default."""
 COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
-"""One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once."""
+"""One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
 
 class _AutoJudge:
@@ -561,7 +569,7 @@ class _AutoJudgeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AutoJudge.V
     AUTO_JUDGE_JUDGE_SIMILARITY: _AutoJudge.ValueType  # 4
 
 class AutoJudge(_AutoJudge, metaclass=_AutoJudgeEnumTypeWrapper):
-    """Which judge metric AutoParameters asks, with its default parameters."""
+    """The judge metric that AutoParameters uses, with its default parameters."""
 
 AUTO_JUDGE_UNSPECIFIED: AutoJudge.ValueType  # 0
 AUTO_JUDGE_LAVE: AutoJudge.ValueType  # 1
@@ -573,27 +581,32 @@ Global___AutoJudge: _TypeAlias = AutoJudge  # noqa: Y015
 
 @_typing.final
 class Image(_message.Message):
-    """Messages that several services share. Rules that hold everywhere:
-    - All strings are UTF-8 and are NFC-normalised by the server before any use.
-    - Every enum has UNSPECIFIED = 0, which means "the default" where a client sends it. A number the server does not know is
-      answered with INVALID_ARGUMENT that names the field.
-    - Strings are bounded by what they are, in bytes of UTF-8: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, the name of a
-      reference set 256, all strings of an item together Limits.max_item_bytes. A longer one is answered with an error that names
-      field, size and bound, and is copied nowhere. A MetricSpec has at most 98 304 bytes, unknown fields included.
-    - A message for people has at most 1 000 characters, and what it quotes of a request at most 80.
+    """Messages that several services share. These rules hold everywhere:
+    - Strings are UTF-8. The server NFC-normalises them before any use.
+    - Every enum has UNSPECIFIED = 0, which means "the default" in a request. The server answers a number that it does not know
+    with
+      INVALID_ARGUMENT and names the field.
+    - Strings have a maximum size in bytes of UTF-8: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, the name of a reference
+    set
+      256, all strings of an item together Limits.max_item_bytes. A longer string is an error that names field, size and maximum;
+      nothing copies the string. A MetricSpec has at most 98 304 bytes, unknown fields included.
+    - Messages to users have at most 1 000 characters, and quote at most 80 characters of a request.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
-    proto/generate.py makes the Python types and texts of metrics and parts from this file and its comments. Lines at the end of a
-    comment that begin with one of these words are read by it, and stay plain English for all others:
-    - of a parameter: "Default:", needed for a choice; "Allowed:", needed for numbers and strings. "As XParameters.y." takes over text,
-      default and allowed values of another one.
-    - of a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values,
-      corpus, pair, N references.
-    - of a message of parts: "Of:" with its metrics, where it does not belong to the one of its name; of its fields: "Unknown:" where 0
-      can mean that nobody knows. Fields behind the first optional one have a default, that of their type.
+    proto/generate.py makes the Python types and texts of metrics and parts from this file and its comments. It reads the lines at
+    the
+    end of a comment that begin with one of these words; they are plain English for everybody else:
+    - For a parameter: "Default:", required for a choice; "Allowed:", required for numbers and strings. "Same as XParameters.y."
+    takes
+      over text, default and allowed values of another parameter.
+    - For a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values, corpus, pair,
+      N references.
+    - For a message of parts: "Metrics:", unless the parts belong to the metric of the same name. For a field of it: "Unknown:" if
+    0
+      can mean unknown. Fields after the first optional one default to the zero of their type.
 
-    A picture, as PNG, JPEG, WebP or GIF that does not move. Limits of size and number are settings of the server
-    (max_image_bytes, max_image_pixels, max_images_per_item).
+    A picture: PNG, JPEG, WebP or GIF without animation. The server's settings max_image_bytes, max_image_pixels and
+    max_images_per_item limit size and number.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -604,11 +617,11 @@ class Image(_message.Message):
     data: _builtins.bytes
     """The file's bytes."""
     uri: _builtins.str
-    """data:image/…;base64,… or an https address. The server fetches nothing: it hands an address on to the judge, and only where
-    its setting judge_image_hosts has the host.
+    """data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the judge, if the
+    setting judge_image_hosts lists the host.
     """
     media_type: _builtins.str
-    """image/png, image/jpeg, image/webp or image/gif; empty: what the bytes are. Bytes of another type are refused."""
+    """image/png, image/jpeg, image/webp or image/gif; empty: detected from the bytes. The server refuses bytes of another type."""
     def __init__(
         self,
         *,
@@ -628,7 +641,7 @@ Global___Image: _TypeAlias = Image  # noqa: Y015
 
 @_typing.final
 class Item(_message.Message):
-    """One answer to grade."""
+    """An answer to grade."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -642,24 +655,25 @@ class Item(_message.Message):
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it. At most 1 024 bytes:
-    a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
+    """The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most 1 024
+    bytes; a
+    longer id makes the item STATUS_INVALID_INPUT and comes back cut.
     """
     question: _builtins.str
-    """What was asked. Read by sfve, by bertscore with_question, by correctness (which does without where it is empty) and by judges."""
+    """The question. Read by sfve, bertscore with with_question, correctness (optional there) and judges."""
     prediction: _builtins.str
     """The answer to grade. Blank is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
-    """What the picture shows, for visual questions; read by judge metrics only."""
+    """A description of the picture, for visual questions. Only judge metrics read it."""
     group: _builtins.str
-    """A label for summaries (data set, model under test); never read by a metric."""
+    """A label for summaries (data set, model under test). No metric reads it."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One or more right answers. None, or a blank one among them, is STATUS_INVALID_INPUT for this item."""
+        """One or more right answers. No reference, or a blank one, makes the item STATUS_INVALID_INPUT."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Each reference written out as a sentence, in the order of `references`; empty, or exactly as many as there are references."""
+        """Each reference as a full sentence, in the order of `references`; empty, or exactly one per reference."""
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -667,7 +681,7 @@ class Item(_message.Message):
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
-        """What the question is about; read by judge_verdict with image=true only. What is wrong with one fails that metric alone."""
+        """Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture fails that metric alone."""
 
     def __init__(
         self,
@@ -692,7 +706,7 @@ Global___Item: _TypeAlias = Item  # noqa: Y015
 
 @_typing.final
 class MetricSpec(_message.Message):
-    """A metric to compute, with its typed parameters. Exactly one must be set. Scoring takes all but comparisons, which are Judging's."""
+    """A metric to compute, with its typed parameters. Set exactly one. Scoring takes all but comparisons, which belong to Judging."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -800,9 +814,9 @@ Global___MetricSpec: _TypeAlias = MetricSpec  # noqa: Y015
 
 @_typing.final
 class SmileParameters(_message.Message):
-    """SMILE: sentence similarity, best keyword window and exact words in one score. Its formulas stand in docs/reference/metrics.md.
+    """SMILE: sentence similarity, best keyword window and exact words in one score. Formulas: docs/reference/metrics.md.
     Range: 0 to 1; -1 to 1 with reference_code.
-    Reads: an encoder; synthetic answers if asked to.
+    Reads: an encoder; synthetic answers with `synthetic`.
     Verdict: bin 4 or 5, or from `threshold`.
     """
 
@@ -818,22 +832,23 @@ class SmileParameters(_message.Message):
     Default: v1.
     """
     synthetic: Global___SyntheticMode.ValueType
-    """What the sentence term compares the prediction with: the reference (none), Item.synthetic_answers (inline), or the answers
-    that References.Prepare stored (prepared).
+    """Sentence to compare with the prediction: the reference (none), Item.synthetic_answers (inline), or the answers that
+    References.Prepare stored (prepared).
     Default: none.
     """
     sentence_weight: _builtins.float
-    """Weight of the sentence term. Unset: the one that was fitted for the model, else the default.
+    """Weight of the sentence term. Unset: the weight fitted for the model, else the default.
     Default: 0.3; 0.5 with reference_code.
     Allowed: 0 to 1.
     """
     model: _builtins.str
-    """Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+    """Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
     Allowed: a built encoder; empty: the default one.
     """
     threshold: _builtins.float
-    """Score from which the answer counts as right. Unset, where none was fitted for the model and these parameters, the result has
-    WARNING_UNCALIBRATED.
+    """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these parameters, the
+    result
+    has WARNING_UNCALIBRATED.
     Default: the one fitted for the model, else 2/3.
     Allowed: a number.
     """
@@ -863,7 +878,7 @@ Global___SmileParameters: _TypeAlias = SmileParameters  # noqa: Y015
 
 @_typing.final
 class ExactMatchParameters(_message.Message):
-    """1 if the prediction equals a reference after SQuAD normalisation, else 0. It levels case, punctuation, articles and white space.
+    """1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and white space.
     Range: 0 or 1.
     Verdict: the score.
     """
@@ -903,10 +918,11 @@ Global___EasyMatchParameters: _TypeAlias = EasyMatchParameters  # noqa: Y015
 
 @_typing.final
 class ValueMatchParameters(_message.Message):
-    """Share of the best reference's dates, quantities and other values that the prediction has, as values. 0 where it contradicts one.
-    INVALID_INPUT where the references have none.
+    """Share of the best reference's dates, quantities and other values that the prediction has, compared by value. 0 if it
+    contradicts
+    one. INVALID_INPUT if no reference has a value.
     Range: 0 to 1.
-    Reads: the question where there is one.
+    Reads: the question if there is one.
     Verdict: all values are found.
     Needs: values.
     """
@@ -937,9 +953,9 @@ class SbertParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model."""
+    """Same as SmileParameters.model."""
     threshold: _builtins.float
-    """Score from which the answer counts as right. Unset: the one that was fitted for the model, else there is no verdict.
+    """Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.
     Allowed: a number; empty: no verdict unless one was fitted.
     """
     def __init__(
@@ -960,7 +976,7 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y"; the closest reference counts.
+    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y" for the closest reference.
     Range: -1 to 1.
     Reads: an encoder, the question.
     Verdict: from `threshold`.
@@ -972,9 +988,9 @@ class SfveParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model. SFVE's own checkpoints are trained for it, any other encoder works too."""
+    """Same as SmileParameters.model. SFVE's own checkpoints are trained for this metric, but any encoder works."""
     threshold: _builtins.float
-    """As SbertParameters.threshold."""
+    """Same as SbertParameters.threshold."""
     def __init__(
         self,
         *,
@@ -993,9 +1009,9 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: tokens of prediction and reference, each matched with its closest one by cosine.
-    Range: -1 to 1; rescaled: below 0 where worse than unrelated texts.
-    Reads: an encoder; the question if asked to.
+    """BERTScore: matches each token of prediction and reference with the closest token of the other, by cosine.
+    Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
+    Reads: an encoder; the question with `with_question`.
     Verdict: from `threshold`.
     """
 
@@ -1009,26 +1025,26 @@ class BertscoreParameters(_message.Message):
     WITH_QUESTION_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model."""
+    """Same as SmileParameters.model."""
     measure: Global___Measure.ValueType
-    """Which of precision, recall and their harmonic mean becomes the score.
+    """Measure that becomes the score: precision, recall or their harmonic mean (f1).
     Default: f1.
     """
     layer: _builtins.int
     """Hidden layer whose vectors are compared, 1 for the first.
     Default: the model's own choice.
-    Allowed: a layer that the model gives token vectors of.
+    Allowed: a layer for which the model has token vectors.
     """
     idf: Global___Corpus.ValueType
-    """Which references the weights of rare tokens are counted over. With with_question, the question stands before these too.
+    """References over which weights of rare tokens are counted. With with_question, they include the question.
     Default: none.
     """
     rescale: _builtins.bool
-    """Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer."""
+    """Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0."""
     with_question: _builtins.bool
-    """Compare "Q R" with "Q Y" (KNVQA-Eval's form) in place of the answers alone."""
+    """Compare "Q R" with "Q Y" (KNVQA-Eval's form) instead of the answers alone."""
     threshold: _builtins.float
-    """As SbertParameters.threshold. KNVQA-Eval takes 0.5."""
+    """Same as SbertParameters.threshold. KNVQA-Eval takes 0.5."""
     def __init__(
         self,
         *,
@@ -1057,8 +1073,9 @@ Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
 
 @_typing.final
 class VqaAccuracyParameters(_message.Message):
-    """VQA accuracy: how many annotators gave the predicted answer. `Item.references` holds one answer per annotator, repeated ones
-    included.
+    """VQA accuracy: the number of annotators that gave the predicted answer. `Item.references` holds one answer per annotator,
+    repeated
+    ones included.
     Range: 0 to 1.
     Reads: one reference per annotator.
     Verdict: an annotator agrees, or from `verdict_cut`.
@@ -1071,17 +1088,19 @@ class VqaAccuracyParameters(_message.Message):
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
-    """How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3), which needs
-    two references; direct: min(1, agreeing / 3); single: 1 where any reference agrees, for data with one reference.
+    """Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3),
+    which
+    requires two references; direct: min(1, agreeing / 3); single: 1 if any reference agrees, for data with one reference.
     Default: leave_one_out.
     """
     verdict_cut: _builtins.float
-    """Score from which the answer counts as right. Unset: one agreeing annotator is enough.
+    """Lowest score of a right answer. Unset: one agreeing annotator is enough.
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
-    """official: texts are compared as they are where all annotators gave one answer, as the challenge's program does; always: they
-    are normalised there, too.
+    """official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program does; always: normalise
+    them
+    too.
     Default: official.
     """
     def __init__(
@@ -1103,7 +1122,7 @@ Global___VqaAccuracyParameters: _TypeAlias = VqaAccuracyParameters  # noqa: Y015
 
 @_typing.final
 class SoftVqaAccuracyParameters(_message.Message):
-    """VQA accuracy with 1 - character error rate in place of equality.
+    """VQA accuracy with 1 - character error rate instead of equality.
     Range: 0 to 1.
     Reads: one reference per annotator.
     Verdict: from `verdict_cut`.
@@ -1116,13 +1135,13 @@ class SoftVqaAccuracyParameters(_message.Message):
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
-    """As VqaAccuracyParameters.consensus."""
+    """Same as VqaAccuracyParameters.consensus."""
     verdict_cut: _builtins.float
-    """Score from which the answer counts as right. Unset: there is no verdict.
+    """Lowest score of a right answer. Unset: no verdict.
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
-    """As VqaAccuracyParameters.normalise."""
+    """Same as VqaAccuracyParameters.normalise."""
     def __init__(
         self,
         *,
@@ -1142,7 +1161,7 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 
 @_typing.final
 class LexicalMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0.
+    """1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
     Range: 0 or 1.
     Verdict: the score.
     """
@@ -1171,9 +1190,9 @@ class RougeLParameters(_message.Message):
     MEASURE_FIELD_NUMBER: _builtins.int
     STEM_FIELD_NUMBER: _builtins.int
     measure: Global___Measure.ValueType
-    """As BertscoreParameters.measure."""
+    """Same as BertscoreParameters.measure."""
     stem: _builtins.bool
-    """Compare words of four letters and more by their stem (Porter)."""
+    """Compare words of four or more letters by their stem (Porter)."""
     def __init__(
         self,
         *,
@@ -1190,7 +1209,7 @@ Global___RougeLParameters: _TypeAlias = RougeLParameters  # noqa: Y015
 
 @_typing.final
 class BleuParameters(_message.Message):
-    """Sentence BLEU over all references, smoothed as sacrebleu does.
+    """Sentence BLEU over all references, with sacrebleu's smoothing.
     Range: 0 to 1.
     """
 
@@ -1219,7 +1238,7 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order.
+    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
     Range: 0 to 1.
     Reads: WordNet's files, unless `synonyms=none`.
     """
@@ -1231,7 +1250,7 @@ class MeteorParameters(_message.Message):
     BETA_FIELD_NUMBER: _builtins.int
     GAMMA_FIELD_NUMBER: _builtins.int
     synonyms: Global___MeteorSynonyms.ValueType
-    """wordnet: needs WordNet's files on the server; none: words and stems only, a different, lower score.
+    """wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower score.
     Default: wordnet.
     """
     alpha: _builtins.float
@@ -1278,7 +1297,7 @@ Global___MeteorParameters: _TypeAlias = MeteorParameters  # noqa: Y015
 
 @_typing.final
 class CiderParameters(_message.Message):
-    """CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
+    """CIDEr-D over all references: shared n-grams, weighted by their rarity in a corpus.
     Range: 0 to 10.
     Reads: a corpus of references.
     Needs: corpus.
@@ -1288,7 +1307,7 @@ class CiderParameters(_message.Message):
 
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: Global___Corpus.ValueType
-    """Whose references the weights are counted over: the request's, or those that References.Prepare was given for the call's
+    """References over which the weights are counted: those of the request, or those that References.Prepare received for the call's
     reference set. A stream has no request corpus.
     Default: request.
     Allowed: request, prepared.
@@ -1308,10 +1327,10 @@ Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
 class CorrectnessParameters(_message.Message):
-    """Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted. From SMILE's terms and
-    features of the texts. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
+    """Probability that the answer is right, from SMILE's terms and features of the texts, fitted on labelled answers. UNCERTAIN marks
+    verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
     Range: 0 to 1.
-    Reads: an encoder that has a fit (correctness.md); the question where there is one.
+    Reads: an encoder that has a fit (correctness.md); the question if there is one.
     Verdict: from 0.5; `UNCERTAIN` inside a band.
     """
 
@@ -1323,22 +1342,24 @@ class CorrectnessParameters(_message.Message):
     FIT_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model. It must have a fit."""
+    """Same as SmileParameters.model. The encoder must have a fit."""
     confidence: _builtins.float
-    """Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is called wrong without the
-    warning, and of wrong ones called right, on rows like those of the fit (docs/research/correctness.md has what was measured).
+    """Confidence of verdicts without WARNING_UNCERTAIN. On rows like those of the fit, about the share 1 - confidence of right
+    answers
+    is called wrong without the warning; the same holds for wrong answers (measurements: docs/research/correctness.md).
     Default: 0.9.
     Allowed: 0.5 to below 1.
     """
     features_only: _builtins.bool
-    """Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and there is no verdict."""
+    """Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-    Allowed: 8 hex digits or more; empty: the one that the model has.
+    """Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
+    Allowed: 8 or more hex digits; empty: the model's fit.
     """
     grader: _builtins.str
-    """A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like those that it learnt
-    from, and slower. The encoder needs a fit that was made with this grader.
+    """Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on answers like its training
+    data,
+    but slower. The encoder needs a fit made with this grader.
     Allowed: a built grader, NAME or NAME@DIGEST; empty: none.
     """
     def __init__(
@@ -1362,9 +1383,9 @@ Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 
 @_typing.final
 class GraderParameters(_message.Message):
-    """Probability that the answer is right, by a model that reads question, reference and answer together. The best reference counts.
+    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best reference.
     Range: 0 to 1.
-    Reads: a grader; the question where there is one.
+    Reads: a grader; the question if there is one.
     Verdict: from 0.5.
     Needs: grader.
     """
@@ -1373,7 +1394,7 @@ class GraderParameters(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Grader: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights.
+    """Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
     Allowed: a built grader; empty: the default one.
     """
     def __init__(
@@ -1391,9 +1412,9 @@ Global___GraderParameters: _TypeAlias = GraderParameters  # noqa: Y015
 
 @_typing.final
 class LaveParameters(_message.Message):
-    """LAVE: a language model rates the prediction 1 to 3 in the light of question and references.
+    """LAVE: a language model rates the prediction 1 to 3, given question and references.
     Range: 0 to 1.
-    Reads: a judge, the question; the caption if asked to.
+    Reads: a judge, the question; the caption with `caption`.
     Verdict: from the prompt's `correct_from`.
     Needs: judge, question.
     """
@@ -1413,58 +1434,59 @@ class LaveParameters(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+    """Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
     Allowed: a judge of this server; empty: the default one.
     """
     mode: Global___LaveMode.ValueType
-    """rating: at once, from the probabilities of the labels; rationale: after a reason that is written first, as in the paper, many
-    times slower.
+    """rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper, many times slower.
     Default: rating.
     """
     value: Global___LabelValue.ValueType
-    """most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted with their
-    probabilities.
+    """most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their probabilities.
     Default: expected.
     """
     binary: Global___BinaryQuestions.ValueType
-    """Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of the references, and
-    the judge where an answer is not yes or no and nothing else.
+    """Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most of the references,
+    and
+    ask the judge only if the answer is more than yes or no.
     Default: rule.
     """
     demonstrations: Global___Demonstrations.ValueType
-    """Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind of question.
+    """Solved examples before the item, for binary, visual (short) or text questions (long); auto: by the kind of question.
     Default: auto.
     """
     caption: _builtins.bool
     """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """Leave out references that fewer than this share of the most frequent one's annotators gave.
+    """Leave out references that fewer annotators gave than this share of the most frequent one's.
     Default: 0.25.
     Allowed: 0 to 1.
     """
     prompt: _builtins.str
-    """Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the whole text of a
-    prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+    """Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a prompt
+    file
+    (docs/reference/prompt-files.md), at most 65 536 bytes.
     Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
     """
     references: Global___ShownReferences.ValueType
-    """Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the closest where it has a word in
-    common with the answer, else all. Annotators' votes are always all shown.
+    """Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it shares a word with the
+    answer,
+    else all. Annotators' votes are always all shown.
     Default: auto.
     """
     shots: _builtins.int
-    """How many of the prompt's demonstrations the judge is shown.
-    Allowed: 0 to as many as the prompt has of each kind; empty: all.
+    """Number of the prompt's demonstrations to show the judge.
+    Allowed: 0 to the number that the prompt has of each kind; empty: all.
     """
     preset: Global___LavePreset.ValueType
-    """v1: a rating at once; paper: as LAVE's paper has it (a reason first, the most probable rating, all references, a prompt of
-    its own, and the judge for binary questions too). Parameters beside it go before the preset's.
+    """v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all references, its own
+    prompt, and the judge for binary questions too). Parameters that you set override the preset.
     Default: v1.
     """
     guard: Global___JudgeGuard.ValueType
-    """What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does not have half of the
-    words of a reference, the judge must not believe it against another question's key, too, as it does where an answer talks to
-    it.
+    """Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half of the
+    words
+    of a reference, the judge must call it wrong against another question's key, which catches answers that talk to the judge.
     Default: none.
     """
     def __init__(
@@ -1500,9 +1522,9 @@ Global___LaveParameters: _TypeAlias = LaveParameters  # noqa: Y015
 
 @_typing.final
 class JudgeGradeParameters(_message.Message):
-    """A judge's verdict yes or no and its grade from 0 to 5; the score is grade / 5.
+    """A judge's verdict (yes or no) and grade from 0 to 5. The score is grade / 5.
     Range: 0 to 1.
-    Reads: a judge, the question; the caption if asked to.
+    Reads: a judge, the question; the caption with `caption`.
     Verdict: the judge's yes.
     Needs: judge, question.
     """
@@ -1518,23 +1540,23 @@ class JudgeGradeParameters(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     style: Global___GradeStyle.ValueType
-    """match: grade and verdict at once; extract: the key facts of both answers are written first.
+    """match: grade and verdict at once; extract: after writing out the key facts of both answers.
     Default: match.
     """
     value: Global___LabelValue.ValueType
-    """As LaveParameters.value."""
+    """Same as LaveParameters.value."""
     binary: Global___BinaryQuestions.ValueType
-    """As LaveParameters.binary."""
+    """Same as LaveParameters.binary."""
     prompt: _builtins.str
-    """As LaveParameters.prompt."""
+    """Same as LaveParameters.prompt."""
     caption: _builtins.bool
-    """As LaveParameters.caption."""
+    """Same as LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
-    """As LaveParameters.references."""
+    """Same as LaveParameters.references."""
     guard: Global___JudgeGuard.ValueType
-    """As LaveParameters.guard."""
+    """Same as LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1557,9 +1579,9 @@ Global___JudgeGradeParameters: _TypeAlias = JudgeGradeParameters  # noqa: Y015
 
 @_typing.final
 class JudgeSimilarityParameters(_message.Message):
-    """Likeness of prediction and references in a judge's eyes.
+    """Similarity of prediction and references, rated by a judge.
     Range: 0 to 1.
-    Reads: a judge, the question; the caption if asked to.
+    Reads: a judge, the question; the caption with `caption`.
     Verdict: from the prompt's `correct_from`.
     Needs: judge, question.
     """
@@ -1573,17 +1595,17 @@ class JudgeSimilarityParameters(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     value: Global___LabelValue.ValueType
-    """As LaveParameters.value."""
+    """Same as LaveParameters.value."""
     prompt: _builtins.str
-    """As LaveParameters.prompt."""
+    """Same as LaveParameters.prompt."""
     caption: _builtins.bool
-    """As LaveParameters.caption."""
+    """Same as LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
-    """As LaveParameters.references."""
+    """Same as LaveParameters.references."""
     guard: Global___JudgeGuard.ValueType
-    """As LaveParameters.guard."""
+    """Same as LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1604,9 +1626,9 @@ Global___JudgeSimilarityParameters: _TypeAlias = JudgeSimilarityParameters  # no
 
 @_typing.final
 class JudgeVerdictParameters(_message.Message):
-    """A judge's verdict; the score is the probability of yes, or 1 and 0 with value=most_probable.
+    """A judge's verdict. The score is the probability of yes, or 1 or 0 with value=most_probable.
     Range: 0 to 1.
-    Reads: a judge, the question; captions and images if asked to.
+    Reads: a judge, the question; captions with `caption`, images with `image`.
     Verdict: the judge's yes.
     Needs: judge, question.
     """
@@ -1623,25 +1645,25 @@ class JudgeVerdictParameters(_message.Message):
     IMAGE_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
-    """plain: the verdict alone; step_by_step and reasons: after thoughts or reasons that are written first, many times slower.
+    """plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
     Default: plain.
     """
     value: Global___LabelValue.ValueType
-    """As LaveParameters.value."""
+    """Same as LaveParameters.value."""
     binary: Global___BinaryQuestions.ValueType
-    """As LaveParameters.binary."""
+    """Same as LaveParameters.binary."""
     prompt: _builtins.str
-    """As LaveParameters.prompt."""
+    """Same as LaveParameters.prompt."""
     caption: _builtins.bool
-    """As LaveParameters.caption."""
+    """Same as LaveParameters.caption."""
     references: Global___ShownReferences.ValueType
-    """As LaveParameters.references."""
+    """Same as LaveParameters.references."""
     image: _builtins.bool
-    """Show the judge Item.images, of which there must be one at least. The judge must be one that sees."""
+    """Show the judge Item.images. Each item must have at least one, and the judge must be able to see."""
     guard: Global___JudgeGuard.ValueType
-    """As LaveParameters.guard."""
+    """Same as LaveParameters.guard."""
     def __init__(
         self,
         *,
@@ -1665,8 +1687,8 @@ Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y0
 
 @_typing.final
 class CompareParameters(_message.Message):
-    """A judge's preference between two answers to a question, asked with either answer first (Judging.Compare).
-    Range: 1 where the first answer wins, 0 where the second does, 0.5 for a tie.
+    """A judge's preference between two answers to a question, asked in both orders (Judging.Compare).
+    Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
     Reads: a judge, the question.
     Verdict: the preferred answer.
     Needs: judge, question, pair.
@@ -1682,13 +1704,13 @@ class CompareParameters(_message.Message):
     IMAGE_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     mode: Global___CompareMode.ValueType
-    """verdict: at once, from the probabilities of the labels; reason: after a reason that is written first, many times slower.
+    """verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
     Default: verdict.
     """
     decision: Global___CompareDecision.ValueType
-    """both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.
+    """both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a win.
     Default: both.
     """
     references: _builtins.bool
@@ -1696,9 +1718,9 @@ class CompareParameters(_message.Message):
     caption: _builtins.bool
     """Show the judge Pair.captions."""
     image: _builtins.bool
-    """Show the judge Pair.images. The judge must be one that sees."""
+    """Show the judge Pair.images. The judge must be able to see."""
     prompt: _builtins.str
-    """As LaveParameters.prompt."""
+    """Same as LaveParameters.prompt."""
     def __init__(
         self,
         *,
@@ -1720,10 +1742,10 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match and correctness decide where they are sure, a judge where they are not. How sure they have to be was fitted on
-    labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    """exact_match and correctness decide if they are sure, else a judge does. The level at which they are sure was fitted on labelled
+    answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
     Range: 0 to 1.
-    Reads: an encoder and a judge that have a fit (auto.md), the question; the caption if asked to.
+    Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
     Verdict: of the step that decided.
     Needs: question.
     """
@@ -1740,39 +1762,39 @@ class AutoParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """As SmileParameters.model. Encoder of correctness."""
+    """Same as SmileParameters.model. Encoder of correctness."""
     judge: Global___AutoJudge.ValueType
-    """Judge metric to ask, with its default parameters.
+    """Judge metric to use, with its default parameters.
     Default: lave.
     """
     judge_model: _builtins.str
-    """As LaveParameters.model."""
+    """Same as LaveParameters.model."""
     risk: _builtins.float
-    """Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those marked UNCERTAIN); the
-    fit says with what confidence. Leave it out beside judge_budget.
+    """Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit gives the confidence.
+    Cannot be combined with judge_budget.
     Default: 0.05.
-    Allowed: above 0 and below 1; none beside judge_budget.
+    Allowed: above 0 and below 1; unset with judge_budget.
     """
     judge_budget: _builtins.float
-    """In place of risk: the largest share of answers that the judge is asked about, on answers like those of the fit.
-    Allowed: 0 to 1; empty: risk says when the judge is asked.
+    """Instead of risk: the largest share of answers to send to the judge, for answers like those of the fit.
+    Allowed: 0 to 1; empty: risk decides.
     """
     sample: _builtins.float
-    """Share of all answers, drawn by a hash of their content, that the judge is asked about even where another step decides, so
-    that means can be estimated without bias.
+    """Share of all answers, drawn by a hash of their content, that also go to the judge if another step decides. It allows unbiased
+    estimates of means.
     Default: 0.
     Allowed: 0 to 1.
     """
     sample_seed: _builtins.int
-    """Another number draws another sample.
+    """Seed of the sample.
     Default: 0.
     Allowed: a whole number, 0 or more.
     """
     caption: _builtins.bool
-    """As LaveParameters.caption."""
+    """Same as LaveParameters.caption."""
     fit: _builtins.str
-    """Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-    Allowed: 8 hex digits or more; empty: the one that the model has.
+    """Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
+    Allowed: 8 or more hex digits; empty: the model's fit.
     """
     def __init__(
         self,
@@ -1812,7 +1834,7 @@ Global___AutoParameters: _TypeAlias = AutoParameters  # noqa: Y015
 
 @_typing.final
 class Provenance(_message.Message):
-    """What one needs to get the same number again."""
+    """Everything that you need to reproduce a score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1836,38 +1858,40 @@ class Provenance(_message.Message):
     version: _builtins.int
     """Version of the metric's definition; raised whenever a score can change."""
     model: _builtins.str
-    """Encoder or judge, empty for metrics without one."""
+    """Encoder or judge; empty for metrics without one."""
     model_digest: _builtins.str
     """64 hex digits over weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
-    """All of these on one line, which the command and the Python client read back as a metric."""
+    """The metric identifier: all of these in one text, which the command and the Python client read back."""
     reference_set: _builtins.str
-    """The call's reference set where the metric reads something of it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
+    """The call's reference set if the metric reads it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
     prompt: _builtins.str
-    """Name and version of the prompt, for metrics of a judge: "lave/2"."""
+    """Name and version of the prompt, for judge metrics: "lave/2"."""
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
     calibration: _builtins.str
-    """Whose fit was used, for people: of correctness always, but for features_only, as the model's is what the score comes from even
-    where the request or a line names it; of others where it filled in a threshold or sentence_weight that was unset. Empty where
-    none was: what a request says itself is the caller's own, also where it equals what was fitted.
+    """Source of the fit that was used, in words; empty if none was. correctness always uses the model's fit, except with
+    features_only,
+    even if the request names it. Other metrics use a fit only for an unset threshold or sentence_weight; a value in the request
+    counts as the caller's own, even if it equals the fitted one.
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the corpus of the reference set as it was when this call began, where the metric counts over a prepared one
-    (CORPUS_PREPARED); `line` has the first 12 of them. reference_set = NAME@DIGEST asks for that corpus or none.
+    """32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a prepared corpus
+    (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly that corpus.
     """
     judge_model: _builtins.str
-    """Of metrics that ask a judge beside their encoder (auto): the judge. Where `model` is the judge itself, empty."""
+    """The judge of a metric that also has an encoder (auto); empty if `model` is the judge."""
     judge_digest: _builtins.str
-    """64 hex digits, as model_digest."""
+    """64 hex digits, like model_digest."""
     grader_model: _builtins.str
-    """Of correctness with a grader beside its encoder: the grader. Where `model` is the grader itself, empty."""
+    """The grader of correctness, which also has an encoder; empty if `model` is the grader."""
     grader_digest: _builtins.str
-    """64 hex digits, as model_digest."""
+    """64 hex digits, like model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; can be sent back as it is. Of a metric that failed: as it was sent, without
-        fields that the server does not know, and without any where a string of it is too long.
+        """The request's metric with every default filled in; you can send it back unchanged. For a metric that failed: the metric as
+        sent,
+        without fields unknown to the server, or no metric if one of its strings is too long.
         """
 
     def __init__(
@@ -1899,7 +1923,7 @@ Global___Provenance: _TypeAlias = Provenance  # noqa: Y015
 
 @_typing.final
 class CacheHits(_message.Message):
-    """Where the texts of an (item, metric) pair were answered from, counted in texts."""
+    """Sources of the results for the texts of an (item, metric) pair, counted in texts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1912,7 +1936,7 @@ class CacheHits(_message.Message):
     disk: _builtins.int
     redis: _builtins.int
     joined: _builtins.int
-    """Another request was computing the same text; this one waited for it."""
+    """Waited for another request that was computing the same text."""
     computed: _builtins.int
     """Went through the encoder for this pair."""
     def __init__(
@@ -1934,7 +1958,7 @@ Global___CacheHits: _TypeAlias = CacheHits  # noqa: Y015
 
 @_typing.final
 class Timing(_message.Message):
-    """Where the time went, seconds. Work shared by several items of a request is counted in full for each."""
+    """Seconds by kind of work. Work shared by several items of a request counts in full for each."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1986,16 +2010,17 @@ class SmileParts(_message.Message):
     lexical: _builtins.float
     """(exact + keyword) / 2."""
     best_window: _builtins.str
-    """The prediction's words, normalised, that came closest to the reference; cut at 8 192 characters."""
+    """The normalised words of the prediction closest to the reference; cut at 8 192 characters."""
     bin: _builtins.int
     """floor(6 * score), limited to 0 to 5."""
     correct: _builtins.bool
-    """Whether the score counts as a right answer: bin >= 4, or from the model's calibrated threshold."""
+    """True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold."""
     harmonic_mean: _builtins.float
-    """REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined."""
+    """Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined."""
     value_outcome: _builtins.str
-    """What became of the matched reference's values in the prediction: "contradicted" where one is, "found" where all are found, else
-    "missing"; absent where it has none. Says nothing about the score.
+    """Outcome of the matched reference's values in the prediction: "contradicted" if one is, "found" if all are found, else
+    "missing";
+    absent if it has no value. Does not affect the score.
     """
     def __init__(
         self,
@@ -2027,7 +2052,7 @@ Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 
 @_typing.final
 class BertscoreParts(_message.Message):
-    """Terms of a BERTScore, of the reference that gave it; after rescaling where that is asked for."""
+    """Terms of a BERTScore, for the reference that gave it; after rescaling with `rescale`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2042,7 +2067,7 @@ class BertscoreParts(_message.Message):
     f1: _builtins.float
     """Harmonic mean of the two."""
     corpus: _builtins.str
-    """What the weights were counted over, NAME:DOCUMENTS:DIGEST; empty without idf."""
+    """Corpus of the weights, NAME:DOCUMENTS:DIGEST; empty without idf."""
     def __init__(
         self,
         *,
@@ -2062,7 +2087,7 @@ Global___BertscoreParts: _TypeAlias = BertscoreParts  # noqa: Y015
 @_typing.final
 class VqaParts(_message.Message):
     """Counts behind a score of vqa_accuracy or soft_vqa_accuracy.
-    Of: vqa_accuracy, soft_vqa_accuracy.
+    Metrics: vqa_accuracy, soft_vqa_accuracy.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2075,7 +2100,7 @@ class VqaParts(_message.Message):
     annotators: _builtins.int
     """All annotators."""
     compared_prediction: _builtins.str
-    """The prediction as it was compared: normalised, unless the annotators are unanimous; cut at 8 192 characters."""
+    """The compared form of the prediction: normalised, unless the annotators are unanimous; cut at 8 192 characters."""
     def __init__(
         self,
         *,
@@ -2093,7 +2118,7 @@ Global___VqaParts: _TypeAlias = VqaParts  # noqa: Y015
 
 @_typing.final
 class ValueMatchParts(_message.Message):
-    """Values of the reference that gave the score, counted by what the prediction has of them."""
+    """Values of the reference that gave the score, counted by their outcome in the prediction."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2125,21 +2150,22 @@ class ValueMatchParts(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.int
-    """Values of the reference that the question does not say already; all of them where it says every one."""
+    """Values of the reference that the question does not contain; all of them if it contains every one."""
     found: _builtins.int
-    """Those of them that the prediction has; found, contradicted and missing sum up to wanted."""
+    """Wanted values that the prediction has. found, contradicted and missing sum to wanted."""
     contradicted: _builtins.int
-    """Those that it has another value of the same kind and unit in place of."""
+    """Wanted values for which the prediction has another value of the same kind and unit."""
     missing: _builtins.int
-    """Those that it has neither way."""
+    """Wanted values that are neither found nor contradicted."""
     coarser: _builtins.int
-    """Missing ones that are dates which it says less exactly: the year of a day."""
+    """Missing dates that the prediction gives less exactly: only the year of a day."""
     extra: _builtins.int
     """Values of the prediction, of the wanted kinds, that neither question nor reference has."""
     @_builtins.property
     def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Kind ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression", "list") to the worst that became of
-        a wanted value of it: "contradicted", "missing", "found".
+        """Worst outcome ("contradicted", "missing", "found") of wanted values by kind ("date", "time", "quantity", "ordinal",
+        "operator",
+        "symbol", "locant", "expression", "list").
         """
 
     def __init__(
@@ -2171,9 +2197,9 @@ class RougeLParts(_message.Message):
     RECALL_FIELD_NUMBER: _builtins.int
     F1_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
-    """Its share of the prediction's words."""
+    """Share of the prediction's words in the subsequence."""
     recall: _builtins.float
-    """Its share of the reference's words."""
+    """Share of the reference's words in the subsequence."""
     f1: _builtins.float
     """Harmonic mean of the two."""
     def __init__(
@@ -2202,11 +2228,11 @@ class BleuParts(_message.Message):
     PREDICTION_WORDS_FIELD_NUMBER: _builtins.int
     REFERENCE_WORDS_FIELD_NUMBER: _builtins.int
     brevity_penalty: _builtins.float
-    """Factor for a prediction that is shorter than the references, 0 to 1."""
+    """Factor for a prediction shorter than the references, 0 to 1."""
     prediction_words: _builtins.int
     """Words of the prediction."""
     reference_words: _builtins.int
-    """Words of the reference whose length is closest."""
+    """Words of the reference with the closest length."""
     @_builtins.property
     def precisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Modified n-gram precisions after smoothing, for 1 to max_ngram."""
@@ -2229,7 +2255,7 @@ Global___BleuParts: _TypeAlias = BleuParts  # noqa: Y015
 
 @_typing.final
 class MeteorParts(_message.Message):
-    """Terms of a METEOR score, of the reference that gave it."""
+    """Terms of a METEOR score, for the reference that gave it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2239,15 +2265,15 @@ class MeteorParts(_message.Message):
     MATCHES_FIELD_NUMBER: _builtins.int
     CHUNKS_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
-    """Matched words by those of the prediction."""
+    """Matched words divided by the prediction's words."""
     recall: _builtins.float
-    """Matched words by those of the reference."""
+    """Matched words divided by the reference's words."""
     penalty: _builtins.float
-    """Share taken off for broken order."""
+    """Share subtracted for broken order."""
     matches: _builtins.int
     """Matched words."""
     chunks: _builtins.int
-    """Stretches of matched words in the same order on both sides."""
+    """Runs of matched words in the same order on both sides."""
     def __init__(
         self,
         *,
@@ -2274,7 +2300,7 @@ class CiderParts(_message.Message):
     BY_ORDER_FIELD_NUMBER: _builtins.int
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: _builtins.str
-    """What the weights were counted over, NAME:DOCUMENTS:DIGEST."""
+    """Corpus of the weights, NAME:DOCUMENTS:DIGEST."""
     @_builtins.property
     def by_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Scores of 1- to 4-grams, 0 to 10 each; their mean is the score."""
@@ -2295,8 +2321,8 @@ Global___CiderParts: _TypeAlias = CiderParts  # noqa: Y015
 
 @_typing.final
 class JudgeParts(_message.Message):
-    """A judge's verdict and what it rests on.
-    Of: lave, judge_grade, judge_similarity, judge_verdict.
+    """A judge's verdict and its basis.
+    Metrics: lave, judge_grade, judge_similarity, judge_verdict.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2313,33 +2339,36 @@ class JudgeParts(_message.Message):
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
     OTHER_KEY_SCORE_FIELD_NUMBER: _builtins.int
     value: _builtins.float
-    """What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict alone."""
+    """The value read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict
+    alone.
+    """
     yes_probability: _builtins.float
-    """Probability of yes, where a verdict was asked for."""
+    """Probability of yes, if the metric wants a verdict."""
     label_mass: _builtins.float
-    """Probability of all labels together before the judge was held to them, where the backend tells."""
+    """Probability of all labels together before the judge was limited to them, if the backend reports it."""
     reason: _builtins.str
-    """What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters."""
+    """The judge's text before its verdict, if the metric requests one; cut at 8 192 characters."""
     decided_by: _builtins.str
-    """"judge"; "rule" for a binary question that a rule decided; "guard" where the judge called the answer right, and so against
-    another question's key.
+    """"judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right against another
+    question's key.
     """
     demonstrations: _builtins.str
-    """Demonstrations that were shown: "binary", "short", "long"; empty where there are none."""
+    """Demonstrations shown: "binary", "short", "long"; empty without any."""
     prompt_tokens: _builtins.int
-    """Tokens that the judge read, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided and
-    this is 0, its server does not count tokens.
+    """Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided and this is 0, its server
+    does
+    not count tokens.
     Unknown: 0.
     """
     generated_tokens: _builtins.int
-    """Tokens that the judge wrote, over all rounds.
-    Unknown: 0 where prompt_tokens is.
+    """Tokens that the judge wrote over all rounds.
+    Unknown: 0 if prompt_tokens is.
     """
     other_key_score: _builtins.float
-    """Score that the judge gave the answer against another question's key; absent where it was not asked (JudgeGuard)."""
+    """The judge's score against another question's key; absent if JudgeGuard did not ask."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Labels that the judge chose from; empty where a rule decided."""
+        """Labels that the judge chose from; empty if a rule decided."""
 
     @_builtins.property
     def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -2385,7 +2414,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CorrectnessParts(_message.Message):
-    """Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass."""
+    """Basis of a probability of correctness. SMILE's terms are those of SmileParts, with preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2430,28 +2459,31 @@ class CorrectnessParts(_message.Message):
     exact: _builtins.float
     """Share of the reference's words found."""
     best_window: _builtins.str
-    """The prediction's words, normalised, that came closest."""
+    """The normalised words of the prediction closest to the reference."""
     uncertain: _builtins.bool
-    """Whether the probability lies inside the band; absent for features_only, as all that follows."""
+    """True if the probability lies inside the band. This field and those below are absent with features_only."""
     band_lower: _builtins.float
-    """Lower end of the band in which a verdict is not trusted at the confidence asked for; both ends belong to it, and 0.5 is
-    always in it.
+    """Lower end of the band of verdicts that are not reliable at the requested confidence. Both ends belong to the band, and it
+    always
+    contains 0.5.
     """
     band_upper: _builtins.float
     """Upper end of the band."""
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     distance: _builtins.float
-    """How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the fit does not
-    say what they were like.
+    """Distance of the item from the rows of the fit, 0 or more, regardless of the answer's quality; absent if the fit does not
+    describe
+    its rows.
     """
     uncertain_reason: _builtins.str
-    """Why the verdict is uncertain. "band": the probability lies inside the band for items like the fit's. "unlike": inside
-    the band that is wider because the item is not. "rule": a rule calls wrong what the rest calls right. Else empty.
+    """Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies only inside
+    the
+    wider band for items unlike the fit's rows. "rule": a rule calls wrong what the other features call right.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """What the probability rests on, by name; a feature that does not apply to the item is left out."""
+        """Features by name; a feature that does not apply to the item is left out."""
 
     def __init__(
         self,
@@ -2494,7 +2526,7 @@ Global___CorrectnessParts: _TypeAlias = CorrectnessParts  # noqa: Y015
 
 @_typing.final
 class GraderParts(_message.Message):
-    """A grader's opinion of the reference that gave the score."""
+    """A grader's result for the reference that gave the score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2502,11 +2534,11 @@ class GraderParts(_message.Message):
     PIECES_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     logit: _builtins.float
-    """Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's temperature."""
+    """Logit of "right", the highest of all pieces. The score is the logistic function of logit / temperature of the model."""
     pieces: _builtins.int
-    """Overlapping pieces in which the answer was read, 1 to 8."""
+    """Number of overlapping pieces of the answer, 1 to 8."""
     truncated: _builtins.bool
-    """Whether a part of question, reference or answer was not read."""
+    """True if a part of question, reference or answer was not read."""
     def __init__(
         self,
         *,
@@ -2524,7 +2556,7 @@ Global___GraderParts: _TypeAlias = GraderParts  # noqa: Y015
 
 @_typing.final
 class AutoParts(_message.Message):
-    """The step that decided, and why. What the judge said beside its score stands in results of its own metric."""
+    """The step that decided, and its reason. The judge's other results are in the result of its own metric."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2539,25 +2571,26 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """"exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed, whose status the result has."""
+    """"exact_match", "correctness", "judge"; "nobody" if the judge failed, with its status in the result."""
     reason: _builtins.str
-    """"certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked about as well. "band":
-    inside it, so the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
+    """"certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the judge. "band": inside,
+    so
+    the judge decides. "refused": inside, but on the rows of the fit the judge was no better there.
     """
     probability: _builtins.float
-    """Probability of correctness; absent where exact_match decided."""
+    """Probability of correctness; absent if exact_match decided."""
     band_lower: _builtins.float
-    """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends included."""
+    """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including both ends."""
     band_upper: _builtins.float
     """Upper end of that band."""
     sampled: _builtins.bool
-    """Whether the answer is of the sample."""
+    """True if the answer is in the sample."""
     judge_status: _builtins.str
-    """How asking the judge ended, by the status's name without STATUS_; empty where it was not asked."""
+    """Status of the call to the judge, without STATUS_; empty without a call."""
     judge_score: _builtins.float
-    """Score of the judge, whether or not it decided; absent where it was not asked, or failed."""
+    """The judge's score, even if it did not decide; absent if there was no call, or it failed."""
     judge_correct: _builtins.bool
-    """The judge's verdict; absent likewise."""
+    """The judge's verdict; absent in the same cases."""
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     def __init__(
@@ -2628,18 +2661,18 @@ class MetricResult(_message.Message):
     TIMING_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     metric_index: _builtins.int
-    """Position in ScoreRequest.metrics; Provenance stands at the same position of the reply."""
+    """Position in ScoreRequest.metrics, and in the Provenance list of the response."""
     score: _builtins.float
     """Absent unless status is STATUS_OK."""
     status: Global___Status.ValueType
     message: _builtins.str
-    """For people: what went wrong and what to do, at most 1 000 characters. Never holds text of other items or internals."""
+    """The error and its remedy, for users. At most 1 000 characters; without texts of other items and internals."""
     matched_reference: _builtins.int
     """Index of the reference that gave the score."""
     correct: _builtins.bool
-    """Whether the answer counts as right, where the metric gives a verdict."""
+    """True if the answer counts as right; absent if the metric gives no verdict."""
     retry_after_s: _builtins.float
-    """Seconds after which trying again may help; with STATUS_UNAVAILABLE where the server can tell."""
+    """Seconds to wait before a retry, with STATUS_UNAVAILABLE, if the server can estimate them."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___Warning.ValueType]: ...
     @_builtins.property

@@ -8,7 +8,7 @@ evaluation = evaluator.evaluate(question="What sleeps?", references=["cat"], ans
 print(evaluation.label, evaluation.explanation)
 ```
 
-Frameworks have modules of their own, which import theirs: `inspect_ai`, `lm_eval`, `deepeval` and so on.
+Each framework has its own module, which imports it: `inspect_ai`, `lm_eval`, `deepeval` and so on.
 """
 
 from gradewire.integrations.evaluation.evaluator import AnswerEvaluator, Evaluation, Label, close_connections

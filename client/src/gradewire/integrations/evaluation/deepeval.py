@@ -21,15 +21,15 @@ with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 REFERENCES = "references"
-"""Key of a test case's metadata with all right answers, where there are several; else `expected_output` is the one."""
+"""Key of a test case's metadata with all right answers, if there are several; else `expected_output` counts."""
 
 
 class GradewireMetric(BaseMetric):
-    """A metric over `actual_output`; what is not scored is an error of the test case, without a score.
+    """A metric over `actual_output`. A failure is an error of the test case, without a score.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        threshold: Score from which a test case passes; 0.5 is where `correctness` calls an answer right.
+        metric: One metric, as in `Client.score`.
+        threshold: Lowest passing score; 0.5 is the lowest right answer of `correctness`.
         address: As in `AnswerEvaluator`.
         deadline_s: As in `AnswerEvaluator`.
     """
@@ -43,7 +43,7 @@ class GradewireMetric(BaseMetric):
         address: str | None = None,
         deadline_s: float | None = None,
     ) -> None:
-        # DeepEval copies a metric by its arguments, which it finds as attributes.
+        # DeepEval copies a metric by its arguments, which must be attributes.
         self.metric = metric
         self.threshold = threshold
         self.address = address
@@ -52,11 +52,11 @@ class GradewireMetric(BaseMetric):
         self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """Return the score, or None; raise as `AnswerEvaluator.evaluate`, and for missing references or output."""
+        """Return the score, or None; raise as `AnswerEvaluator.evaluate`, or for missing references or output."""
         return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """As `measure`."""
+        """Return the score, or None, as `measure`."""
         return self._take(await self._evaluator.evaluate_async(**self._arguments(test_case)))
 
     @property

@@ -1,4 +1,4 @@
-"""The evaluator over which the scorers of all evaluation frameworks are made, and the evaluation of one answer."""
+"""The evaluator behind the scorers of all evaluation frameworks, and its result."""
 
 import asyncio
 import os
@@ -17,27 +17,27 @@ from gradewire.results import MetricScore, Provenance, ScoreReport, ScoreWarning
 ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
 TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - the name of a variable
 EMBEDDED: Final = "embedded"
-"""The address that scores in this process, without a server."""
+"""Address of an engine in this process, without a server."""
 _USUAL_ADDRESS: Final = "127.0.0.1:50051"
 
 _lock = threading.Lock()
 
 Label: TypeAlias = Literal["right", "wrong", "uncertain", "none"]
 
-# What a sentence shows of a text; the metadata has all of it.
+# Characters of a text in an explanation; the metadata has all of it.
 _SHOWN_CHARACTERS = 200
 
 METRIC = "correctness"
-"""The probability that an answer is right, with a verdict and a remark where that is uncertain."""
+"""Default metric: the probability that an answer is right, with a verdict and a warning if that is uncertain."""
 
 
 class SharedClient(Client):
-    """A client whose calls can be awaited on any event loop of asyncio, and made from any thread."""
+    """A client with calls that any asyncio event loop can await, and any thread can make."""
 
     async def score_soon(
         self, items: list[ItemLike], metrics: MetricsLike, **options: Unpack[ScoreOptions]
     ) -> ScoreReport:
-        """As `score`, from a coroutine; a cancelled wait cancels the call."""
+        """Score items from a coroutine; a cancelled wait cancels the call."""
         call = CallOptions.of("Client.score", metrics, options)
         running = self._background.running()
         return await asyncio.wrap_future(running.loop.start(running.calls.score(items, call, None)))
@@ -47,20 +47,20 @@ _clients: dict[tuple[str, str | None], SharedClient] = {}
 
 
 def shared_client(address: str | None, token: str | None) -> SharedClient:
-    """Return the process's client for a server, made at the first call.
+    """Return this process's client for a server, made at the first call.
 
     Args:
-        address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
-            GRADEWIRE_SERVER says, else 127.0.0.1:50051.
-        token: Bearer token; None: what GRADEWIRE_TOKEN says, else none.
+        address: HOST:PORT of a server; "embedded": an engine in this process; None: the environment variable
+            GRADEWIRE_SERVER, else 127.0.0.1:50051.
+        token: Bearer token; None: GRADEWIRE_TOKEN, if set.
 
     Raises:
-        InvalidRequest: The address or token cannot be one.
-        MissingExtra: "embedded" was asked for, and the server's part is not installed.
+        InvalidRequest: The address or token is malformed.
+        MissingExtra: The address is "embedded", and the server's part is not installed.
     """
     address = address or os.environ.get(ADDRESS_VARIABLE) or _USUAL_ADDRESS
     where = (address, token or os.environ.get(TOKEN_VARIABLE) or None)
-    # Without the lock where it is there: a process that another thread forks meanwhile would keep the lock for good.
+    # Avoid the lock for an existing client: if another thread forks meanwhile, the child would hold it forever.
     if (client := _clients.get(where)) is not None:
         return client
     with _lock:
@@ -70,7 +70,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Close all connections that scorers opened; the end of the program does so too. The next call opens one again."""
+    """Close all connections of scorers, as the end of the program does. The next call opens a new one."""
     with _lock:
         clients = list(_clients.values())
         _clients.clear()
@@ -86,20 +86,20 @@ def _open(address: str, token: str | None) -> SharedClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One answer's score, or why it has none.
+    """The score of one answer, or the reason for a missing one.
 
     Attributes:
-        metric: The metric as it was asked for.
+        metric: The metric, as requested.
         value: The score, on the metric's own scale; None unless `status` is OK. Never 0 for a failure.
-        label: "right" or "wrong" where the metric's verdict stands, "uncertain" where it is not to be trusted, "none"
-            where there is none: of a metric without verdicts, or of an answer that was not scored.
-        correct: The verdict itself, also of an uncertain one; None where there is none.
-        explanation: A sentence for people.
-        status: OK, or why there is no score.
-        error_type: Empty for a score; else the status, or the class of the error where the call itself failed.
-        metric_line: What reproduces the score, on one line; empty where no server said it.
-        digest: Of the model that gave the score, 64 hex digits; empty for metrics without one.
-        metadata: What else is known, ready for JSON: model, parts, warnings, the matched reference.
+        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable one, "none" without a verdict or
+            a score.
+        correct: The verdict, even if uncertain; None without one.
+        explanation: A sentence for users.
+        status: OK, or the reason for a missing score.
+        error_type: Empty for a score; else the status, or the class of the error if the call itself failed.
+        metric_line: The metric identifier that reproduces the score; empty if no server returned it.
+        digest: 64 hex digits of the model behind the score; empty for metrics without one.
+        metadata: Other details, ready for JSON: model, parts, warnings, the matched reference.
     """
 
     metric: str
@@ -120,7 +120,7 @@ class Evaluation:
 
     @classmethod
     def of_score(cls, metric: str, score: MetricScore) -> Self:
-        """Return the evaluation of what a server answered."""
+        """Make an evaluation from a server's score."""
         provenance = score.provenance
         scored = score.score is not None
         label = _label(score)
@@ -139,7 +139,7 @@ class Evaluation:
 
     @classmethod
     def of_error(cls, metric: str, error: TransportError) -> Self:
-        """Return the evaluation of an answer whose call was not answered."""
+        """Make an evaluation for a call without an answer."""
         status = Status.TIMEOUT if isinstance(error, DeadlineExceeded) else Status.UNAVAILABLE
         return cls(
             metric=metric,
@@ -152,10 +152,10 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but value and explanation, flat and ready for JSON: what frameworks keep beside a score.
+        """Return everything except value and explanation as a flat dict for JSON, to store with a score.
 
-        Keys: metric, label, correct, status, error_type, metric_line, digest, then those of `metadata`; what is empty
-        is left out.
+        Keys: metric, label, correct, status, error_type, metric_line, digest, then those of `metadata`, without empty
+        ones.
         """
         names = ("metric", "label", "correct", "status", "error_type", "metric_line", "digest")
         told = {name: getattr(self, name) for name in names} | {"status": str(self.status), **self.metadata}
@@ -209,20 +209,20 @@ def _metadata(score: MetricScore) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvaluator:
-    """A grader of answers by one metric: a plain value that can be copied and pickled, without a connection of its own.
+    """A grader of answers by one metric. It is a plain value to copy and pickle, without its own connection.
 
-    Failures of the moment (no server, no answer in time, too much load) are evaluations without a value. What only the
-    caller can mend is raised, for it would be the same for every answer.
+    Temporary failures (no server, no answer in time, too much load) become evaluations without a value. Errors that
+    only the caller can fix are raised, because they would be the same for every answer.
 
     Attributes:
-        metric: One metric, as `Client.score` takes it: `"correctness"`, `"smile:fast"`, a metric line.
-        address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
-            GRADEWIRE_SERVER says, else 127.0.0.1:50051.
-        token: Bearer token; None: what GRADEWIRE_TOKEN says, else none.
-        deadline_s: Of a call, seconds; None: the client's own (30 s, an hour where a judge is asked).
+        metric: One metric, as in `Client.score`: `"correctness"`, `"smile:fast"`, a metric identifier.
+        address: HOST:PORT of a server; "embedded": an engine in this process; None: the environment variable
+            GRADEWIRE_SERVER, else 127.0.0.1:50051.
+        token: Bearer token; None: GRADEWIRE_TOKEN, if set.
+        deadline_s: Deadline of a call, in seconds; None: the client's (30 s, or an hour with a judge).
 
     Raises:
-        InvalidRequest: The metric cannot be read, or several are named.
+        InvalidRequest: The metric is malformed, or there are several.
     """
 
     metric: str = METRIC
@@ -238,25 +238,25 @@ class AnswerEvaluator:
 
         Args:
             references: The right answers, or the only one.
-            answer: What is graded; blank is EMPTY_PREDICTION.
-            question: What was asked; some metrics need it.
+            answer: The answer to grade; blank is EMPTY_PREDICTION.
+            question: The question; some metrics need it.
 
         Raises:
-            RequestError: The server knows neither metric nor model, or refuses the token.
-            TransportError: The address cannot be right (`may_pass` is False).
-            MissingExtra: "embedded" was asked for, and the server's part is not installed.
+            RequestError: The server does not know the metric or model, or refuses the token.
+            TransportError: The address must be wrong (`may_pass` is False).
+            MissingExtra: The address is "embedded", and the server's part is not installed.
         """
         return self.evaluate_all([_item(references, answer, question)])[0]
 
     async def evaluate_async(self, *, references: str | Sequence[str], answer: str, question: str = "") -> Evaluation:
-        """As `evaluate`, on any event loop of asyncio."""
+        """Grade one answer, as `evaluate`, on any asyncio event loop."""
         return (await self.evaluate_all_async([_item(references, answer, question)]))[0]
 
     def evaluate_all(self, items: Sequence[ItemLike]) -> list[Evaluation]:
         """Grade many answers in one call, in order; raises as `evaluate`.
 
         Args:
-            items: As `Client.score` takes them. One that cannot be sent is an evaluation without a value.
+            items: As in `Client.score`. An item that cannot be sent becomes an evaluation without a value.
         """
         try:
             report = self._client.score(list(items), self._named, **self._options)
@@ -265,7 +265,7 @@ class AnswerEvaluator:
         return self._read(report)
 
     async def evaluate_all_async(self, items: Sequence[ItemLike]) -> list[Evaluation]:
-        """As `evaluate_all`, on any event loop of asyncio."""
+        """Grade many answers, as `evaluate_all`, on any asyncio event loop."""
         try:
             report = await self._client.score_soon(list(items), self._named, **self._options)
         except TransportError as error:

@@ -24,15 +24,15 @@ _TEXT = Value("string")
 
 
 class GradewireMetric(Metric):
-    """A metric over predictions; the mean is of what was scored, and the counts say how many that were.
+    """A metric over predictions. The mean covers scored answers; the counts say how many these are.
 
-    References are a text, or a list of texts of which any is right, for each prediction.
+    References are, for each prediction, a text or a list of right answers.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
+        metric: One metric, as in `Client.score`.
         address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`; of a whole `compute`.
-        **settings: As of `evaluate.Metric`: `experiment_id`, `num_process`, `cache_dir`, …
+        deadline_s: As in `AnswerEvaluator`, for a whole `compute`.
+        **settings: Settings of `evaluate.Metric`: `experiment_id`, `num_process`, `cache_dir`, …
     """
 
     def __init__(

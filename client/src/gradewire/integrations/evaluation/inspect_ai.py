@@ -31,18 +31,18 @@ REASONS: Final[Mapping[Status, str]] = {
     Status.INCONSISTENT: "grader_failed",
     Status.JUDGE_CANNOT_SEE: "grader_failed",
 }
-"""Inspect's word for a status; "scoring_failed" for all others."""
+"""Inspect's names for statuses; "scoring_failed" for all others."""
 
 _Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
 
 
 @inspect.scorer(metrics=[inspect.mean(), inspect.stderr()])
 def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
-    """Score each sample's completion against its targets, of which any is right.
+    """Score each sample's completion against its targets; each target is a right answer.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        address: As in `AnswerEvaluator`. A token comes from GRADEWIRE_TOKEN: Inspect writes arguments into its log.
+        metric: One metric, as in `Client.score`.
+        address: As in `AnswerEvaluator`. Put a token into GRADEWIRE_TOKEN, because Inspect logs arguments.
         deadline_s: As in `AnswerEvaluator`.
     """
     return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), lambda evaluation: evaluation.value)
@@ -50,7 +50,7 @@ def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s
 
 @inspect.scorer(metrics=[inspect.accuracy(), inspect.stderr()])
 def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
-    """As `gradewire_score`, with the metric's verdict as C or I; an uncertain one counts, and its label says so."""
+    """Give the metric's verdict as C or I, else as `gradewire_score`. Uncertain verdicts count; see their label."""
 
     def verdict(evaluation: Evaluation) -> str | None:
         return None if evaluation.correct is None else inspect.CORRECT if evaluation.correct else inspect.INCORRECT

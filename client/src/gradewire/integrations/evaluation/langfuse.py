@@ -37,14 +37,14 @@ class Evaluator(Protocol):
 def gradewire_evaluator(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> Evaluator:
-    """Grade `output` against `expected_output`, a text or a list of texts of which any is right.
+    """Grade `output` against `expected_output`, a text or a list of right answers.
 
-    An item gets a numeric score, and a categorical one named NAME_label: the label, or, of an item that is not scored,
-    its status. Then there is no numeric one, for Langfuse has none without a value.
+    An item gets a numeric score, and a categorical one named NAME_label with its label. An item that is not scored gets
+    only the categorical one, with its status, because Langfuse requires a value for a numeric one.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        name: Of the score.
+        metric: One metric, as in `Client.score`.
+        name: Name of the score.
         address: As in `AnswerEvaluator`.
         deadline_s: As in `AnswerEvaluator`.
     """

@@ -26,13 +26,13 @@ with needed_by("gradewire.integrations.evaluation.lighteval"):
 def gradewire_metric(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> SampleLevelMetric:
-    """Return a metric that grades all answers of a task in one call; a sample that is not scored is NaN and in no mean.
+    """Return a metric that grades all answers of a task in one call. Unscored samples are NaN, outside means.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        name: What lighteval calls it.
+        metric: One metric, as in `Client.score`.
+        name: Name in lighteval.
         address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`; of all answers of a task.
+        deadline_s: As in `AnswerEvaluator`, for all answers of a task.
     """
     return SampleLevelMetric(
         metric_name=name,
@@ -47,14 +47,14 @@ def gradewire_metric(
 class GradewireComputation(SampleLevelComputation):
     """A computation that grades answers against the golds of their documents.
 
-    The question is the document's `specific["question"]`, else its query, which may have instructions around it.
+    The question is the document's `specific["question"]`, else its query, which may contain instructions.
     """
 
     def __init__(self, evaluator: AnswerEvaluator) -> None:
         self._evaluator = evaluator
 
     def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: Any) -> list[float]:
-        """Return a score for each document, of several samples of the model the mean; NaN where there is none."""
+        """Return a score for each document, the mean over several samples of the model; NaN without any."""
         items = [
             {"question": _question(doc), "references": doc.get_golds(), "prediction": answer}
             for doc, response in zip(docs, responses, strict=True)
@@ -67,7 +67,7 @@ class GradewireComputation(SampleLevelComputation):
 
 
 def mean_of_scored(values: Sequence[float]) -> float:
-    """Return the mean over all but NaN; NaN where nothing is left."""
+    """Return the mean without NaN values; NaN without any."""
     scored = [value for value in values if not isnan(value)]
     return sum(scored) / len(scored) if scored else nan
 

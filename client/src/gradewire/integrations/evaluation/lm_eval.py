@@ -1,6 +1,6 @@
-"""A metric, a filter and a `process_results` for lm-eval; importing this module registers the first two.
+"""A metric, a filter and a `process_results` for lm-eval. Importing this module registers the first two.
 
-A task that names the fields of its documents, in `utils.py` beside its YAML:
+Name the fields of a task's documents in `utils.py`, next to its YAML file:
 
 ```python
 from gradewire.integrations.evaluation.lm_eval import results_function
@@ -8,8 +8,8 @@ from gradewire.integrations.evaluation.lm_eval import results_function
 process_results = results_function(question="question", references="answers")
 ```
 
-and in the YAML `process_results: !function utils.process_results`. Before it, the filter `gradewire` grades all
-documents of the task in one call.
+and write `process_results: !function utils.process_results` in the YAML file. The filter `gradewire`, put before it,
+grades all documents of the task in one call.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,29 +25,29 @@ with needed_by("gradewire.integrations.evaluation.lm_eval"):
 
 NAME = "gradewire"
 VERDICT = "gradewire_right"
-"""Names of the values of a document: its score, and 1 or 0 where the metric gives a verdict."""
+"""Names of a document's values: its score, and 1 or 0 if the metric gives a verdict."""
 
 
 class GradedAnswer(str):
-    """An answer that the filter has graded; to lm-eval it is the text that it was."""
+    """An answer with the filter's evaluation. To lm-eval it is the unchanged text."""
 
     __slots__ = ("evaluation",)
     evaluation: Evaluation | None
 
     def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
-        """Keep the evaluation beside the text."""
+        """Attach the evaluation to the text."""
         answer = super().__new__(cls, text)
         answer.evaluation = evaluation
         return answer
 
 
 class _OfOneTarget(dict[str, float]):
-    """Values of a document; of one with several targets lm-eval would make 1 of every score that is not 0."""
+    """Values of a document with one target. With several targets, lm-eval would turn every score except 0 into 1."""
 
     def __getitem__(self, name: str) -> float:
         raise InvalidRequest(
-            f"metric {name}: the documents have several targets, of which lm-eval hands over one at a time: set "
-            "process_results to results_function(…), or put the filter gradewire and one target"
+            f"metric {name}: the documents have several targets, but lm-eval passes one at a time: set "
+            "process_results to results_function(…), or use the filter gradewire and one target"
         )
 
 
@@ -55,12 +55,12 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grade one answer against one target; a document without a score has no value, and so is in no mean.
+    """Grade one answer against one target. A document without a score has no value, so no mean counts it.
 
     Args:
         references: The target.
-        predictions: The answer. One that the filter has graded is not graded once more.
-        gradewire_metric: One metric, as `Client.score` takes it; lm-eval hands over no question.
+        predictions: The answer. If the filter has graded it, that evaluation counts.
+        gradewire_metric: One metric, as in `Client.score`; lm-eval passes no question.
         **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
     """
     (reference,), (answer,) = references, predictions
@@ -77,9 +77,9 @@ def results_function(
     """Return a `process_results` for documents with these fields.
 
     Args:
-        question: Field with the question; "" for none.
+        question: Field with the question; "" without one.
         references: Field with the right answers, or the only one.
-        metric: One metric, as `Client.score` takes it.
+        metric: One metric, as in `Client.score`.
         **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
     """
     evaluator = AnswerEvaluator(metric, **connection)
@@ -94,7 +94,7 @@ def results_function(
 
 @register_filter(NAME)
 class GradewireFilter(Filter):
-    """A filter that grades the answers of a task in one call and keeps them; arguments as `results_function`."""
+    """A filter that grades the answers of a task in one call and keeps them; arguments as in `results_function`."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class GradewireFilter(Filter):
         self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
 
     def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
-        """Return the answers, graded."""
+        """Return the graded answers."""
         answers = [_only(answer) for answer in resps]
         items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
         evaluations = self._evaluator.evaluate_all(items)
@@ -125,7 +125,7 @@ def _only(answer: Any) -> str:
     if isinstance(answer, str):
         return answer
     if len(answer) != 1:
-        raise InvalidRequest(f"{len(answer)} answers to a document: put the filter take_first before")
+        raise InvalidRequest(f"{len(answer)} answers to a document: put the filter take_first before this one")
     text: str = answer[0]
     return text
 
@@ -133,6 +133,6 @@ def _only(answer: Any) -> str:
 def _item(doc: Mapping[str, Any], answer: str, question: str, references: str) -> dict[str, Any]:
     for name in (question, references):
         if name and name not in doc:
-            raise InvalidRequest(f"a document has no field {name!r} (there is: {', '.join(doc)}): name the right one")
+            raise InvalidRequest(f"a document has no field {name!r}: name one of {', '.join(doc)}")
     asked = {"question": doc[question]} if question else {}
     return {"references": doc[references], "prediction": answer, **asked}

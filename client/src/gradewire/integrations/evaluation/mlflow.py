@@ -21,15 +21,15 @@ with needed_by("gradewire.integrations.evaluation.mlflow"):
 
 REFERENCES = ("references", "expected_response", "expected_answer", "answer")
 QUESTIONS = ("question", "query", "input", "prompt")
-"""Keys of `expectations` and `inputs` that are read, the first that is there."""
+"""Keys of `expectations` and `inputs` to read; the first one present counts."""
 
 
 class GradewireScorer(Scorer):
-    """A scorer of `outputs`, a text; what is not scored is feedback with an error and no value, which no mean counts.
+    """A scorer of `outputs`, a text. A failure becomes feedback with an error and no value, so no mean counts it.
 
     Attributes:
-        name: What MLflow calls it.
-        metric: One metric, as `Client.score` takes it.
+        name: Name in MLflow.
+        metric: One metric, as in `Client.score`.
         address: As in `AnswerEvaluator`.
         deadline_s: As in `AnswerEvaluator`.
     """
@@ -45,8 +45,7 @@ class GradewireScorer(Scorer):
         """Grade one row.
 
         Raises:
-            InvalidRequest: The row has no references; which keys are read is in the message. MLflow shows it as the
-                error of the row.
+            InvalidRequest: The row has no references; the message lists the keys. MLflow shows it as the row's error.
         """
         references = _first(expectations, REFERENCES)
         if references is None:

@@ -21,11 +21,11 @@ with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoen
 
 
 class GradedRow(BaseModel):
-    """The fields of a row that are read.
+    """The fields of a row to read.
 
     Attributes:
         output: The answer.
-        expected: The right answer, or several of which any is right.
+        expected: The right answer, or a list of right answers.
         input: The question.
     """
 
@@ -35,11 +35,11 @@ class GradedRow(BaseModel):
 
 
 class GradewireEvaluator(Evaluator):
-    """An evaluator of `output` by `expected`; what is not scored is a Score without score and label, and says why.
+    """An evaluator of `output` by `expected`. A failure becomes a Score without score and label, with an explanation.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        name: What Phoenix calls it.
+        metric: One metric, as in `Client.score`.
+        name: Name in Phoenix.
         address: As in `AnswerEvaluator`.
         deadline_s: As in `AnswerEvaluator`.
     """

@@ -20,18 +20,18 @@ with needed_by("gradewire.integrations.evaluation.ragas"):
     from ragas.metrics.base import SimpleBaseMetric
     from ragas.metrics.result import MetricResult
 
-# Of all metrics: sbert's begins at -1, cider's ends at 10.
+# Range of all metrics: sbert begins at -1, cider ends at 10.
 _RANGE = (-1.0, 10.0)
 
 
 class GradewireMetric(SimpleBaseMetric):
-    """A metric over `response`; what is not scored is NaN, as ragas marks it, and never 0.
+    """A metric over `response`. A failure becomes NaN, as usual in ragas, never 0.
 
-    The reason says why, and `traces["output"]` has status, line, digest and parts.
+    The reason explains it, and `traces["output"]` has status, line, digest and parts.
 
     Args:
-        metric: One metric, as `Client.score` takes it.
-        name: What ragas calls it.
+        metric: One metric, as in `Client.score`.
+        name: Name in ragas.
         **connection: `address`, `token`, `deadline_s`, as in `AnswerEvaluator`.
     """
 
@@ -44,16 +44,16 @@ class GradewireMetric(SimpleBaseMetric):
         return self.batch_score([{"response": response, "reference": reference, "user_input": user_input}])[0]
 
     async def ascore(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
-        """As `score`."""
+        """Grade one response, as `score`."""
         asked = {"response": response, "reference": reference, "user_input": user_input}
         return (await self.abatch_score([asked]))[0]
 
     def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-        """Grade many in one call."""
+        """Grade many responses in one call."""
         return [_result(evaluation) for evaluation in self._evaluator.evaluate_all(_items(inputs))]
 
     async def abatch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-        """As `batch_score`."""
+        """Grade many responses, as `batch_score`."""
         return [_result(evaluation) for evaluation in await self._evaluator.evaluate_all_async(_items(inputs))]
 
 

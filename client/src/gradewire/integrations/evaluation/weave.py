@@ -20,13 +20,13 @@ with needed_by("gradewire.integrations.evaluation.weave"):
 
 
 class GradewireScorer(weave.Scorer):
-    """A scorer of a model's output; where there is no score, score and verdict are None, which no summary counts.
+    """A scorer of a model's output. Without a score, score and verdict are None, so no summary counts them.
 
-    The columns `references` and `question` of the dataset are read; `column_map` names others.
+    It reads the dataset's columns `references` and `question`; `column_map` names others.
 
     Attributes:
-        metric: One metric, as `Client.score` takes it.
-        address: As in `AnswerEvaluator`. A token comes from GRADEWIRE_TOKEN: Weave stores a scorer's attributes.
+        metric: One metric, as in `Client.score`.
+        address: As in `AnswerEvaluator`. Put a token into GRADEWIRE_TOKEN, because Weave stores a scorer's attributes.
         deadline_s: As in `AnswerEvaluator`.
     """
 
@@ -39,7 +39,7 @@ class GradewireScorer(weave.Scorer):
         """Grade one output.
 
         Returns:
-            `score` (number or None), `right` (verdict or None), `explanation`, and what else is known as `details`.
+            `score` (number or None), `right` (verdict or None), `explanation`, and other values as `details`.
         """
         evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s)
         evaluation = await evaluator.evaluate_async(question=question, references=references, answer=output)

@@ -17,35 +17,36 @@ export const file_gradewire_v1_judging: GenFile = /*@__PURE__*/
   fileDesc("ChpncmFkZXdpcmUvdjEvanVkZ2luZy5wcm90bxIMZ3JhZGV3aXJlLnYxIqIBCgRQYWlyEgoKAmlkGAEgASgJEhAKCHF1ZXN0aW9uGAIgASgJEhIKCnJlZmVyZW5jZXMYAyADKAkSEAoIYW5zd2VyX2EYBCABKAkSEAoIYW5zd2VyX2IYBSABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlIrYCCgxPcmRlclZlcmRpY3QSJwoFZmlyc3QYASABKA4yGC5ncmFkZXdpcmUudjEuUGFpckFuc3dlchIkCgZ3aW5uZXIYAiABKA4yFC5ncmFkZXdpcmUudjEuV2lubmVyEhoKDXByb2JhYmlsaXR5X2EYAyABKAFIAIgBARIaCg1wcm9iYWJpbGl0eV9iGAQgASgBSAGIAQESHAoPcHJvYmFiaWxpdHlfdGllGAUgASgBSAKIAQESFwoKbGFiZWxfbWFzcxgGIAEoAUgDiAEBEg4KBnJlYXNvbhgHIAEoCRIRCglleHRyYWN0ZWQYCCABKAhCEAoOX3Byb2JhYmlsaXR5X2FCEAoOX3Byb2JhYmlsaXR5X2JCEgoQX3Byb2JhYmlsaXR5X3RpZUINCgtfbGFiZWxfbWFzcyKtBAoKUGFpclJlc3VsdBINCgVpbmRleBgBIAEoBBIKCgJpZBgCIAEoCRIkCgZzdGF0dXMYAyABKA4yFC5ncmFkZXdpcmUudjEuU3RhdHVzEiQKBndpbm5lchgEIAEoDjIULmdyYWRld2lyZS52MS5XaW5uZXISDwoHbWVzc2FnZRgFIAEoCRInCgh3YXJuaW5ncxgGIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEhoKDXByb2JhYmlsaXR5X2EYByABKAFIAIgBARIaCg1wcm9iYWJpbGl0eV9iGAggASgBSAGIAQESHAoPcHJvYmFiaWxpdHlfdGllGAkgASgBSAKIAQESKgoGb3JkZXJzGAogAygLMhouZ3JhZGV3aXJlLnYxLk9yZGVyVmVyZGljdBISCgpkZWNpZGVkX2J5GAsgASgJEhUKDXByb21wdF90b2tlbnMYDCABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgNIAEoDRIrCgpjYWNoZV9oaXRzGA4gASgLMhcuZ3JhZGV3aXJlLnYxLkNhY2hlSGl0cxIkCgZ0aW1pbmcYDyABKAsyFC5ncmFkZXdpcmUudjEuVGltaW5nEhoKDXJldHJ5X2FmdGVyX3MYECABKAFIA4gBAUIQCg5fcHJvYmFiaWxpdHlfYUIQCg5fcHJvYmFiaWxpdHlfYkISChBfcHJvYmFiaWxpdHlfdGllQhAKDl9yZXRyeV9hZnRlcl9zIqwBCg5Db21wYXJlUmVxdWVzdBIhCgVwYWlycxgBIAMoCzISLmdyYWRld2lyZS52MS5QYWlyEjMKCnBhcmFtZXRlcnMYAiABKAsyHy5ncmFkZXdpcmUudjEuQ29tcGFyZVBhcmFtZXRlcnMSGAoQb21pdF9kaWFnbm9zdGljcxgDIAEoCBIoCghwcmlvcml0eRgEIAEoDjIWLmdyYWRld2lyZS52MS5Qcmlvcml0eSJ6Cg9Db21wYXJlUmVzcG9uc2USJwoFcGFpcnMYASADKAsyGC5ncmFkZXdpcmUudjEuUGFpclJlc3VsdBIsCgpwcm92ZW5hbmNlGAIgASgLMhguZ3JhZGV3aXJlLnYxLlByb3ZlbmFuY2USEAoIc2VydmVyX3MYAyABKAEiZAoTQ29tcGFyZVN0cmVhbUNvbmZpZxIzCgpwYXJhbWV0ZXJzGAEgASgLMh8uZ3JhZGV3aXJlLnYxLkNvbXBhcmVQYXJhbWV0ZXJzEhgKEG9taXRfZGlhZ25vc3RpY3MYAiABKAgiNwoSQ29tcGFyZVN0cmVhbVBhaXJzEiEKBXBhaXJzGAEgAygLMhIuZ3JhZGV3aXJlLnYxLlBhaXIihgEKFENvbXBhcmVTdHJlYW1SZXF1ZXN0EjMKBmNvbmZpZxgBIAEoCzIhLmdyYWRld2lyZS52MS5Db21wYXJlU3RyZWFtQ29uZmlnSAASMQoFcGFpcnMYAiABKAsyIC5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVBhaXJzSABCBgoEa2luZCJuChVDb21wYXJlU3RyZWFtUmVzcG9uc2USJwoFcGFpcnMYASADKAsyGC5ncmFkZXdpcmUudjEuUGFpclJlc3VsdBIsCgpwcm92ZW5hbmNlGAIgASgLMhguZ3JhZGV3aXJlLnYxLlByb3ZlbmFuY2UiYwoIQ2hhdFR1cm4SJAoEcm9sZRgBIAEoDjIWLmdyYWRld2lyZS52MS5DaGF0Um9sZRIMCgR0ZXh0GAIgASgJEiMKBmltYWdlcxgDIAMoCzITLmdyYWRld2lyZS52MS5JbWFnZSJpCg9Db21wbGV0ZVJlcXVlc3QSDQoFbW9kZWwYASABKAkSJQoFdHVybnMYAiADKAsyFi5ncmFkZXdpcmUudjEuQ2hhdFR1cm4SEgoKbWF4X3Rva2VucxgDIAEoDRIMCgRzdG9wGAQgAygJIvECChBDb21wbGV0ZVJlc3BvbnNlEiQKBnN0YXR1cxgBIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgCIAEoCRIMCgR0ZXh0GAMgASgJEhAKCGNvbXBsZXRlGAQgASgIEhoKDXByb21wdF90b2tlbnMYBSABKA1IAIgBARIdChBnZW5lcmF0ZWRfdG9rZW5zGAYgASgNSAGIAQESDQoFbW9kZWwYByABKAkSFAoMbW9kZWxfZGlnZXN0GAggASgJEisKCmNhY2hlX2hpdHMYCSABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgKIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgLIAEoAUgCiAEBQhAKDl9wcm9tcHRfdG9rZW5zQhMKEV9nZW5lcmF0ZWRfdG9rZW5zQhAKDl9yZXRyeV9hZnRlcl9zIjQKDkRlY2lzaW9uT3B0aW9uEg0KBWxhYmVsGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIlcKEERlY2lzaW9uUXVlc3Rpb24SFAoMaW5zdHJ1Y3Rpb25zGAEgASgJEi0KB29wdGlvbnMYAiADKAsyHC5ncmFkZXdpcmUudjEuRGVjaXNpb25PcHRpb24iYAoNRGVjaWRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRINCgVzdGF0ZRgCIAEoCRIxCglxdWVzdGlvbnMYAyADKAsyHi5ncmFkZXdpcmUudjEuRGVjaXNpb25RdWVzdGlvbiLYAgoIRGVjaXNpb24SJAoGc3RhdHVzGAEgASgOMhQuZ3JhZGV3aXJlLnYxLlN0YXR1cxIPCgdtZXNzYWdlGAIgASgJEhUKDXByb2JhYmlsaXRpZXMYAyADKAESFwoKbGFiZWxfbWFzcxgEIAEoAUgAiAEBEicKCHdhcm5pbmdzGAUgAygOMhUuZ3JhZGV3aXJlLnYxLldhcm5pbmcSGgoNcHJvbXB0X3Rva2VucxgGIAEoDUgBiAEBEisKCmNhY2hlX2hpdHMYByABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgIIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgJIAEoAUgCiAEBQg0KC19sYWJlbF9tYXNzQhAKDl9wcm9tcHRfdG9rZW5zQhAKDl9yZXRyeV9hZnRlcl9zImAKDkRlY2lkZVJlc3BvbnNlEikKCWRlY2lzaW9ucxgBIAMoCzIWLmdyYWRld2lyZS52MS5EZWNpc2lvbhINCgVtb2RlbBgCIAEoCRIUCgxtb2RlbF9kaWdlc3QYAyABKAkqTAoGV2lubmVyEhYKEldJTk5FUl9VTlNQRUNJRklFRBAAEgwKCFdJTk5FUl9BEAESDAoIV0lOTkVSX0IQAhIOCgpXSU5ORVJfVElFEAMqTwoKUGFpckFuc3dlchIbChdQQUlSX0FOU1dFUl9VTlNQRUNJRklFRBAAEhEKDVBBSVJfQU5TV0VSX0EQARIRCg1QQUlSX0FOU1dFUl9CEAIqaAoIQ2hhdFJvbGUSGQoVQ0hBVF9ST0xFX1VOU1BFQ0lGSUVEEAASFAoQQ0hBVF9ST0xFX1NZU1RFTRABEhIKDkNIQVRfUk9MRV9VU0VSEAISFwoTQ0hBVF9ST0xFX0FTU0lTVEFOVBADMr8CCgdKdWRnaW5nEkYKB0NvbXBhcmUSHC5ncmFkZXdpcmUudjEuQ29tcGFyZVJlcXVlc3QaHS5ncmFkZXdpcmUudjEuQ29tcGFyZVJlc3BvbnNlElwKDUNvbXBhcmVTdHJlYW0SIi5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVJlcXVlc3QaIy5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVJlc3BvbnNlKAEwARJJCghDb21wbGV0ZRIdLmdyYWRld2lyZS52MS5Db21wbGV0ZVJlcXVlc3QaHi5ncmFkZXdpcmUudjEuQ29tcGxldGVSZXNwb25zZRJDCgZEZWNpZGUSGy5ncmFkZXdpcmUudjEuRGVjaWRlUmVxdWVzdBocLmdyYWRld2lyZS52MS5EZWNpZGVSZXNwb25zZWIGcHJvdG8z", [file_gradewire_v1_scoring, file_gradewire_v1_types]);
 
 /**
- * Two answers to one question.
+ * A pair of answers to one question.
  *
  * @generated from message gradewire.v1.Pair
  */
 export type Pair = Message<"gradewire.v1.Pair"> & {
   /**
-   * As Item.id.
+   * Same as Item.id.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What was asked, or the instruction. Blank is STATUS_INVALID_INPUT.
+   * The question or instruction. Blank is STATUS_INVALID_INPUT.
    *
    * @generated from field: string question = 2;
    */
   question: string;
 
   /**
-   * Right answers; read with CompareParameters.references only, and then there must be one at least, and no blank one.
+   * Right answers; read only with CompareParameters.references, which requires at least one and no blank one.
    *
    * @generated from field: repeated string references = 3;
    */
   references: string[];
 
   /**
-   * Blank, or without any letter and digit: STATUS_EMPTY_PREDICTION, whatever the other one is. Two that look the same are a tie, for
-   * which no judge is asked; so are two of which it would be shown the same (WARNING_TRUNCATED, WARNING_MASKED).
+   * If either answer is blank or has no letter or digit: STATUS_EMPTY_PREDICTION. Answers that look the same tie without a judge;
+   * so do
+   * answers that the judge would see as the same (WARNING_TRUNCATED, WARNING_MASKED).
    *
    * @generated from field: string answer_a = 4;
    */
@@ -57,21 +58,21 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
   answerB: string;
 
   /**
-   * As Item.group.
+   * Same as Item.group.
    *
    * @generated from field: string group = 7;
    */
   group: string;
 
   /**
-   * What the picture shows; read with CompareParameters.caption only.
+   * Descriptions of the picture; read only with CompareParameters.caption.
    *
    * @generated from field: repeated string captions = 8;
    */
   captions: string[];
 
   /**
-   * What the question is about; read with CompareParameters.image only, and then there must be one at least.
+   * Pictures that the question is about; read only with CompareParameters.image, which requires at least one.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -86,27 +87,27 @@ export const PairSchema: GenMessage<Pair> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_judging, 0);
 
 /**
- * What the judge said of a pair in one of its two orders.
+ * The judge's verdict on a pair in one of its two orders.
  *
  * @generated from message gradewire.v1.OrderVerdict
  */
 export type OrderVerdict = Message<"gradewire.v1.OrderVerdict"> & {
   /**
-   * The answer that it was shown first.
+   * The answer shown first.
    *
    * @generated from field: gradewire.v1.PairAnswer first = 1;
    */
   first: PairAnswer;
 
   /**
-   * The most probable one, a tie where two are equally probable; unset where no verdict could be read.
+   * The most probable winner; a tie if both answers are equally probable; unset if no verdict could be read.
    *
    * @generated from field: gradewire.v1.Winner winner = 2;
    */
   winner: Winner;
 
   /**
-   * Sum 1; absent where no verdict could be read.
+   * The three probabilities sum to 1; absent if no verdict could be read.
    *
    * @generated from field: optional double probability_a = 3;
    */
@@ -123,21 +124,21 @@ export type OrderVerdict = Message<"gradewire.v1.OrderVerdict"> & {
   probabilityTie?: number | undefined;
 
   /**
-   * As JudgeParts.label_mass.
+   * Same as JudgeParts.label_mass.
    *
    * @generated from field: optional double label_mass = 6;
    */
   labelMass?: number | undefined;
 
   /**
-   * What the judge wrote before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters.
+   * The judge's text before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters.
    *
    * @generated from field: string reason = 7;
    */
   reason: string;
 
   /**
-   * The verdict could not be read behind the reason, and was taken from the reason alone.
+   * True if no verdict could be read after the reason, so it was taken from the reason.
    *
    * @generated from field: bool extracted = 8;
    */
@@ -156,7 +157,7 @@ export const OrderVerdictSchema: GenMessage<OrderVerdict> = /*@__PURE__*/
  */
 export type PairResult = Message<"gradewire.v1.PairResult"> & {
   /**
-   * Position of the pair in the request, or running number in the stream, from 0.
+   * Position of the pair in the request, or its number in the stream, from 0.
    *
    * @generated from field: uint64 index = 1;
    */
@@ -173,14 +174,14 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   status: Status;
 
   /**
-   * Set exactly where status is STATUS_OK.
+   * Set if and only if status is STATUS_OK.
    *
    * @generated from field: gradewire.v1.Winner winner = 4;
    */
   winner: Winner;
 
   /**
-   * As MetricResult.message.
+   * Same as MetricResult.message.
    *
    * @generated from field: string message = 5;
    */
@@ -192,7 +193,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   warnings: Warning[];
 
   /**
-   * Means over both orders; absent where one of them could not be read, and where no judge was asked.
+   * Means over both orders; absent if one order could not be read, or if no judge was needed.
    *
    * @generated from field: optional double probability_a = 7;
    */
@@ -209,21 +210,22 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   probabilityTie?: number | undefined;
 
   /**
-   * A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty where no judge was asked, or it did not answer.
+   * A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty if no judge was needed, or it did not
+   * answer.
    *
    * @generated from field: repeated gradewire.v1.OrderVerdict orders = 10;
    */
   orders: OrderVerdict[];
 
   /**
-   * "judge", or "rule" for answers that look the same; empty where there is no winner.
+   * "judge", or "rule" for answers that look the same; empty without a winner.
    *
    * @generated from field: string decided_by = 11;
    */
   decidedBy: string;
 
   /**
-   * As JudgeParts, over both orders.
+   * Same as in JudgeParts, over both orders.
    *
    * @generated from field: uint32 prompt_tokens = 12;
    */
@@ -262,7 +264,7 @@ export const PairResultSchema: GenMessage<PairResult> = /*@__PURE__*/
  */
 export type CompareRequest = Message<"gradewire.v1.CompareRequest"> & {
   /**
-   * At most Limits.max_items_per_request. May be empty: the reply is then empty too.
+   * At most Limits.max_items_per_request. May be empty: then the response is empty too.
    *
    * @generated from field: repeated gradewire.v1.Pair pairs = 1;
    */
@@ -274,14 +276,14 @@ export type CompareRequest = Message<"gradewire.v1.CompareRequest"> & {
   parameters?: CompareParameters | undefined;
 
   /**
-   * As ScoreRequest.omit_diagnostics.
+   * Same as ScoreRequest.omit_diagnostics.
    *
    * @generated from field: bool omit_diagnostics = 3;
    */
   omitDiagnostics: boolean;
 
   /**
-   * As ScoreRequest.priority.
+   * Same as ScoreRequest.priority.
    *
    * @generated from field: gradewire.v1.Priority priority = 4;
    */
@@ -312,7 +314,7 @@ export type CompareResponse = Message<"gradewire.v1.CompareResponse"> & {
   provenance?: Provenance | undefined;
 
   /**
-   * As ScoreResponse.server_s.
+   * Same as ScoreResponse.server_s.
    *
    * @generated from field: double server_s = 3;
    */
@@ -374,7 +376,7 @@ export type CompareStreamRequest = Message<"gradewire.v1.CompareStreamRequest"> 
    */
   kind: {
     /**
-     * First message, and only there.
+     * The first message, and only that one.
      *
      * @generated from field: gradewire.v1.CompareStreamConfig config = 1;
      */
@@ -406,7 +408,7 @@ export type CompareStreamResponse = Message<"gradewire.v1.CompareStreamResponse"
   pairs: PairResult[];
 
   /**
-   * In the first message of the stream, which the server sends before it reads pairs; absent in the others.
+   * In the first message, which the server sends before it reads pairs; absent in the others.
    *
    * @generated from field: gradewire.v1.Provenance provenance = 2;
    */
@@ -421,7 +423,7 @@ export const CompareStreamResponseSchema: GenMessage<CompareStreamResponse> = /*
   messageDesc(file_gradewire_v1_judging, 8);
 
 /**
- * One turn of a chat. What looks like a model's chat token is text to the judge.
+ * A turn of a chat. The judge treats text that looks like a chat token of its model as plain text.
  *
  * @generated from message gradewire.v1.ChatTurn
  */
@@ -439,7 +441,7 @@ export type ChatTurn = Message<"gradewire.v1.ChatTurn"> & {
   text: string;
 
   /**
-   * Of the last turn of the user only; they stand before its text.
+   * For the user's last turn only; the judge sees them before the text.
    *
    * @generated from field: repeated gradewire.v1.Image images = 3;
    */
@@ -458,29 +460,30 @@ export const ChatTurnSchema: GenMessage<ChatTurn> = /*@__PURE__*/
  */
 export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * 1 to 256, at most Limits.max_item_bytes of text together. The last one is the user's; or the assistant's behind the
-   * user's, and the judge goes on with it.
+   * 1 to 256, with at most Limits.max_item_bytes of text together. The last one is the user's, or the assistant's after the
+   * user's, for
+   * the judge to continue.
    *
    * @generated from field: repeated gradewire.v1.ChatTurn turns = 2;
    */
   turns: ChatTurn[];
 
   /**
-   * Longest answer, 1 to 4 096; 0: 512.
+   * Longest answer, 1 to 4 096; 0 means 512.
    *
    * @generated from field: uint32 max_tokens = 3;
    */
   maxTokens: number;
 
   /**
-   * At most 4 texts of 1 to 256 bytes that end the answer and are no part of it.
+   * At most 4 texts of 1 to 256 bytes that end the answer. The answer does not include them.
    *
    * @generated from field: repeated string stop = 4;
    */
@@ -504,28 +507,28 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
   status: Status;
 
   /**
-   * As MetricResult.message.
+   * Same as MetricResult.message.
    *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
-   * Without white space at either end; may be empty. Only with STATUS_OK.
+   * Without white space at either end; may be empty. Set only with STATUS_OK.
    *
    * @generated from field: string text = 3;
    */
   text: string;
 
   /**
-   * Whether it ended by itself or at a `stop`, not at `max_tokens`.
+   * True if the answer ended by itself or at a `stop`, not at `max_tokens`.
    *
    * @generated from field: bool complete = 4;
    */
   complete: boolean;
 
   /**
-   * Absent where a judge's server does not say.
+   * Absent if the judge's server does not report it.
    *
    * @generated from field: optional uint32 prompt_tokens = 5;
    */
@@ -537,7 +540,7 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
   generatedTokens?: number | undefined;
 
   /**
-   * Which judge answered.
+   * The judge that answered.
    *
    * @generated from field: string model = 7;
    */
@@ -576,14 +579,14 @@ export const CompleteResponseSchema: GenMessage<CompleteResponse> = /*@__PURE__*
  */
 export type DecisionOption = Message<"gradewire.v1.DecisionOption"> & {
   /**
-   * What the option is called; returned nowhere, for probabilities come in the order of the options.
+   * Name of the option. Responses do not contain it: probabilities come in the order of the options.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * What it means; empty: the label says it.
+   * Meaning of the option; empty if the label is enough.
    *
    * @generated from field: string description = 2;
    */
@@ -602,7 +605,7 @@ export const DecisionOptionSchema: GenMessage<DecisionOption> = /*@__PURE__*/
  */
 export type DecisionQuestion = Message<"gradewire.v1.DecisionQuestion"> & {
   /**
-   * What is asked of the state. Blank is an error.
+   * The question about the state. Blank is an error.
    *
    * @generated from field: string instructions = 1;
    */
@@ -628,14 +631,14 @@ export const DecisionQuestionSchema: GenMessage<DecisionQuestion> = /*@__PURE__*
  */
 export type DecideRequest = Message<"gradewire.v1.DecideRequest"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * What the questions are about. Cut at its end where it is longer than the judge reads, with WARNING_TRUNCATED. Blank is an error.
+   * Subject of the questions. If it is too long for the judge, its end is cut, with WARNING_TRUNCATED. Blank is an error.
    *
    * @generated from field: string state = 2;
    */
@@ -666,21 +669,21 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
   status: Status;
 
   /**
-   * As MetricResult.message.
+   * Same as MetricResult.message.
    *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
-   * One per option, in their order; sum 1. Only with STATUS_OK.
+   * One per option, in their order; they sum to 1. Set only with STATUS_OK.
    *
    * @generated from field: repeated double probabilities = 3;
    */
   probabilities: number[];
 
   /**
-   * As JudgeParts.label_mass.
+   * Same as JudgeParts.label_mass.
    *
    * @generated from field: optional double label_mass = 4;
    */
@@ -692,7 +695,7 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
   warnings: Warning[];
 
   /**
-   * Absent where a judge's server does not say.
+   * Absent if the judge's server does not report it.
    *
    * @generated from field: optional uint32 prompt_tokens = 6;
    */
@@ -733,7 +736,7 @@ export type DecideResponse = Message<"gradewire.v1.DecideResponse"> & {
   decisions: Decision[];
 
   /**
-   * Which judge answered.
+   * The judge that answered.
    *
    * @generated from field: string model = 2;
    */
@@ -843,15 +846,16 @@ export const ChatRoleSchema: GenEnum<ChatRole> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_judging, 2);
 
 /**
- * Compares two answers to the same question, and asks judges whatever a caller writes. gRPC health has a service of this name: whether judges can be had.
+ * Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
  *
  * @generated from service gradewire.v1.Judging
  */
 export const Judging: GenService<{
   /**
-   * Which answer of each pair is the better one; results come in the order of the pairs, and one bad pair fails alone. Each pair is
-   * shown to a judge twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
-   * Errors as Scoring.Score; FAILED_PRECONDITION where the judge cannot be had.
+   * Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
+   * pair
+   * twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+   * Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
    *
    * @generated from rpc gradewire.v1.Judging.Compare
    */
@@ -861,8 +865,9 @@ export const Judging: GenService<{
     output: typeof CompareResponseSchema;
   },
   /**
-   * First message: config. Then pairs, up to Limits.max_items_per_request a message. Each result is sent when it is done, not in order.
-   * Errors and flow as Scoring.ScoreStream.
+   * First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
+   * done, not
+   * in order. Errors and flow as Scoring.ScoreStream.
    *
    * @generated from rpc gradewire.v1.Judging.CompareStream
    */
@@ -872,10 +877,12 @@ export const Judging: GenService<{
     output: typeof CompareStreamResponseSchema;
   },
   /**
-   * What a judge says next in a chat: its most probable words, so the same chat gets the same answer, from the cache where it is known.
-   * Nothing of a chat is cut: one that is too long for the judge is STATUS_INVALID_INPUT. Needs the scope of judges.
-   * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as
-   * Scoring.Score; FAILED_PRECONDITION where the judge cannot be had. A judge that fails is told by the status of the reply.
+   * Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
+   * possible.
+   * The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
+   * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
+   * UNAVAILABLE
+   * as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
    *
    * @generated from rpc gradewire.v1.Judging.Complete
    */
@@ -885,8 +892,9 @@ export const Judging: GenService<{
     output: typeof CompleteResponseSchema;
   },
   /**
-   * How probable a judge finds each option of questions about one state. Each question is asked alone, with its options in their order,
-   * and one that fails does so alone. Needs the scope of judges; a question counts as an item. Errors as Complete.
+   * Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
+   * its
+   * options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
    *
    * @generated from rpc gradewire.v1.Judging.Decide
    */

@@ -52,14 +52,14 @@ export type Model = Message<"gradewire.v1.Model"> & {
   message: string;
 
   /**
-   * The command that makes it available; empty when it is.
+   * The command that makes the model available; empty if it is.
    *
    * @generated from field: string how_to_get = 5;
    */
   howToGet: string;
 
   /**
-   * True for the model that an empty `model` parameter means: one encoder, one grader and one judge.
+   * True for the models that an empty `model` parameter selects: one encoder, one grader and one judge.
    *
    * @generated from field: bool is_default = 6;
    */
@@ -71,7 +71,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   dims: number;
 
   /**
-   * Longer texts are cut here, with WARNING_TRUNCATED.
+   * Longer texts are cut at this length, with WARNING_TRUNCATED.
    *
    * @generated from field: uint32 max_tokens = 8;
    */
@@ -83,7 +83,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   licence: string;
 
   /**
-   * fp32-cpu, …: part of the digest, scores of different classes never share cache entries.
+   * Numeric class: fp32-cpu, … It is part of the digest: scores of different classes never share cache entries.
    *
    * @generated from field: string numeric_class = 10;
    */
@@ -97,22 +97,21 @@ export type Model = Message<"gradewire.v1.Model"> & {
   kind: string;
 
   /**
-   * What one should know before using it: for tests only, agrees less with people than a cheaper metric, …
+   * Notes to read before use: for tests only, agrees less with annotators than a cheaper metric, …
    *
    * @generated from field: repeated string remarks = 12;
    */
   remarks: string[];
 
   /**
-   * Metrics that an encoder cannot compute as it is built, by name, and why: correctness without a fit, bertscore without token
-   * vectors.
+   * Metrics that an encoder cannot compute, by name, with the reason: correctness without a fit, bertscore without token vectors.
    *
    * @generated from field: map<string, string> without_metrics = 13;
    */
   withoutMetrics: { [key: string]: string };
 
   /**
-   * Of a judge: whether it can be shown pictures.
+   * True for a judge that accepts pictures.
    *
    * @generated from field: bool sees_images = 14;
    */
@@ -146,7 +145,7 @@ export type MetricParameter = Message<"gradewire.v1.MetricParameter"> & {
   defaultValue: string;
 
   /**
-   * Allowed values, for people: "0 to 1", "v1 | fast | paper | reference_code".
+   * Allowed values, in words: "0 to 1", "v1 | fast | paper | reference_code".
    *
    * @generated from field: string allowed = 4;
    */
@@ -210,7 +209,7 @@ export type Metric = Message<"gradewire.v1.Metric"> & {
   needsModel: boolean;
 
   /**
-   * False while nothing that it needs is loaded; `missing` says what.
+   * False while something that the metric needs is not loaded; `missing` names it.
    *
    * @generated from field: bool available = 10;
    */
@@ -229,7 +228,7 @@ export type Metric = Message<"gradewire.v1.Metric"> & {
   needsJudge: boolean;
 
   /**
-   * How it compares with cheaper metrics where that was measured; read it before paying for it.
+   * Comparison with cheaper metrics, if measured; read it before you pay for this one.
    *
    * @generated from field: string advice = 13;
    */
@@ -265,14 +264,14 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxMetricsPerRequest: number;
 
   /**
-   * More make the item STATUS_INVALID_INPUT.
+   * An item with more is STATUS_INVALID_INPUT.
    *
    * @generated from field: uint32 max_references_per_item = 3;
    */
   maxReferencesPerItem: number;
 
   /**
-   * Sum of all strings of one item, UTF-8; a larger item is STATUS_INVALID_INPUT.
+   * Sum of all strings of an item, in UTF-8; a larger item is STATUS_INVALID_INPUT.
    *
    * @generated from field: uint64 max_item_bytes = 4;
    */
@@ -284,15 +283,16 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxMessageBytes: bigint;
 
   /**
-   * Items of one stream in work at a time.
+   * Items of one stream in progress at a time.
    *
    * @generated from field: uint32 stream_window_items = 6;
    */
   streamWindowItems: number;
 
   /**
-   * Windows of one prediction that smile looks at, from its first max_prediction_words words; every length of reference
-   * has its first window even beyond.
+   * Maximum number of windows of a prediction that smile compares, within its first max_prediction_words words. The first window
+   * of each
+   * reference length always counts, even beyond max_windows.
    *
    * @generated from field: uint32 max_windows = 7;
    */
@@ -331,14 +331,14 @@ export type ListModelsResponse = Message<"gradewire.v1.ListModelsResponse"> & {
   limits?: Limits | undefined;
 
   /**
-   * Of gradewire.
+   * Version of gradewire.
    *
    * @generated from field: string server_version = 4;
    */
   serverVersion: string;
 
   /**
-   * Comparisons of two answers, which Judging takes; `minimum` and `maximum` say nothing there.
+   * Metrics that compare two answers, for Judging; `minimum` and `maximum` do not apply.
    *
    * @generated from field: repeated gradewire.v1.Metric comparisons = 5;
    */
@@ -369,7 +369,7 @@ export enum ModelState {
   LOADED = 1,
 
   /**
-   * In the model repository; loaded on first use.
+   * In the model repository; the first use loads it.
    *
    * @generated from enum value: MODEL_STATE_BUILT = 2;
    */
@@ -397,13 +397,13 @@ export const ModelStateSchema: GenEnum<ModelState> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_models, 0);
 
 /**
- * Says what this server can do.
+ * Lists the server's models, metrics and limits.
  *
  * @generated from service gradewire.v1.Models
  */
 export const Models: GenService<{
   /**
-   * Models, metrics and limits; cheap enough to ask at the start of every job.
+   * List models, metrics and limits. Cheap enough to call at the start of every job.
    *
    * @generated from rpc gradewire.v1.Models.List
    */

@@ -26,13 +26,13 @@ export const SnapshotRequestSchema: GenMessage<SnapshotRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_monitoring, 0);
 
 /**
- * Calls are those of all services but this one. The names in docs/operate/prometheus.md count the same.
+ * Calls are those of all services except this one. The metrics in docs/operate/prometheus.md count the same way.
  *
  * @generated from message gradewire.v1.SnapshotResponse
  */
 export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   /**
-   * When it was taken, seconds on a clock that only moves forward and begins anywhere.
+   * Time of the snapshot, in seconds on a monotonic clock with an arbitrary start.
    *
    * @generated from field: double at_s = 1;
    */
@@ -46,14 +46,14 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   phase: string;
 
   /**
-   * What works less well than it should, for people; empty where all is well.
+   * Problems that degrade the service, for users; empty without any.
    *
    * @generated from field: repeated string degraded = 3;
    */
   degraded: string[];
 
   /**
-   * Calls that have ended, and how many of them with another code than OK.
+   * Finished calls, and those of them with a code other than OK.
    *
    * @generated from field: uint64 calls = 4;
    */
@@ -70,7 +70,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   callsInFlight: number;
 
   /**
-   * Items and entries that have come in, and items that hold a permit now.
+   * Items and entries received, and items that hold a permit now.
    *
    * @generated from field: uint64 items = 7;
    */
@@ -82,8 +82,9 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   itemsInFlight: number;
 
   /**
-   * How long calls took, as a histogram: upper bounds in seconds, growing, and the calls of each bucket; one count more than bounds, for
-   * calls beyond the last one.
+   * Histogram of call durations: increasing upper bounds in seconds, and the calls in each bucket. There is one more count than
+   * bounds,
+   * for calls above the last bound.
    *
    * @generated from field: repeated double latency_bounds_s = 9;
    */
@@ -95,28 +96,28 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   latencyCounts: bigint[];
 
   /**
-   * Texts answered, by where they came from: "memory", "disk", "redis", "joined", "computed".
+   * Answered texts by source: "memory", "disk", "redis", "joined", "computed".
    *
    * @generated from field: map<string, uint64> texts_by_source = 11;
    */
   textsBySource: { [key: string]: bigint };
 
   /**
-   * What a small request would wait for now, as predicted.
+   * Predicted wait of a small request now.
    *
    * @generated from field: double admission_wait_s = 12;
    */
   admissionWaitS: number;
 
   /**
-   * How long small requests have been refused; 0 without overload.
+   * Seconds for which small requests have been refused; 0 without overload.
    *
    * @generated from field: double overload_s = 13;
    */
   overloadS: number;
 
   /**
-   * Needs of judges that are not answered yet.
+   * Pending prompts for judges.
    *
    * @generated from field: uint32 judge_queue_items = 14;
    */
@@ -145,14 +146,15 @@ export const SnapshotResponseSchema: GenMessage<SnapshotResponse> = /*@__PURE__*
   messageDesc(file_gradewire_v1_monitoring, 1);
 
 /**
- * Says how the server is doing, to those who may know it of all tenants together.
+ * Reports the server's state, to callers that may see all tenants together.
  *
  * @generated from service gradewire.v1.Monitoring
  */
 export const Monitoring: GenService<{
   /**
-   * Load, latency and cache hits, counted since the server began; two of them give rates. Needs the scope admin; cheap enough to ask
-   * every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as Scoring.Score.
+   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. Cheap
+   * enough to
+   * call every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as Scoring.Score.
    *
    * @generated from rpc gradewire.v1.Monitoring.Snapshot
    */

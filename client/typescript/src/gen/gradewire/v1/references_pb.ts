@@ -24,15 +24,16 @@ export type ReferenceEntry = Message<"gradewire.v1.ReferenceEntry"> & {
   question: string;
 
   /**
-   * As Item.references.
+   * Same as Item.references.
    *
    * @generated from field: repeated string references = 2;
    */
   references: string[];
 
   /**
-   * As Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set keeps what it holds: another answer for the same
-   * question and reference is a failure of the entry (STATUS_INVALID_INPUT), so that the name of a set always means the same scores.
+   * Same as Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer: another answer for
+   * the same
+   * question and reference fails the entry (STATUS_INVALID_INPUT), so the name of a set always means the same scores.
    *
    * @generated from field: repeated string synthetic_answers = 3;
    */
@@ -58,40 +59,45 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   entries: ReferenceEntry[];
 
   /**
-   * Which metrics to get ready for. At least one.
+   * Metrics to prepare for. At least one.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
   metrics: MetricSpec[];
 
   /**
-   * Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits; what it holds can be added to, not changed, and
-   * not even that where it is immutable. Empty: 32 hex digits over the content of this call, and over
-   * judge and prompt where synthetic answers are written. The client library names sets by the content of all its calls.
+   * Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits. You can add to a set unless it is immutable,
+   * but
+   * never change its content. Empty: 32 hex digits over the content of this call, plus judge and prompt if they write synthetic
+   * answers.
+   * The client library names sets by the content of all its calls.
    *
    * @generated from field: string reference_set = 3;
    */
   referenceSet: string;
 
   /**
-   * Have a judge write a synthetic answer for each reference that has none, neither in the entry nor in the set.
+   * Have a judge write a synthetic answer for each reference that has none in the entry or in the set.
    *
    * @generated from field: gradewire.v1.SyntheticGeneration generate = 4;
    */
   generate?: SyntheticGeneration | undefined;
 
   /**
-   * The set's corpus is to be what this preparation says, for ever: it has these entries and no others. Refused with INVALID_ARGUMENT,
-   * before anything is stored, where the name is taken by other content. A corpus is then kept whichever the metrics are. An entry that
-   * cannot be read or graded refuses the call: a set that stays must be whole.
+   * Freeze the set's corpus: it has these entries and no others. If the name already has other content, the server refuses the
+   * call with
+   * INVALID_ARGUMENT before it stores anything. It keeps such a corpus for all metrics. An entry that cannot be read or graded
+   * refuses
+   * the call, because an immutable set must be complete.
    *
    * @generated from field: bool immutable = 5;
    */
   immutable: boolean;
 
   /**
-   * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest), needed where it is sent in several calls;
-   * a last call without entries then says whether the set is complete. Empty: this call has all of them.
+   * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the set in
+   * several
+   * calls; a last call without entries then reports if the set is complete. Empty: this call has all entries.
    *
    * @generated from field: string expected_digest = 6;
    */
@@ -106,27 +112,27 @@ export const PrepareRequestSchema: GenMessage<PrepareRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_references, 1);
 
 /**
- * How missing synthetic answers are written: one sentence for each reference, once; the set keeps it.
+ * Options for writing missing synthetic answers: one sentence for each reference, written once and kept by the set.
  *
  * @generated from message gradewire.v1.SyntheticGeneration
  */
 export type SyntheticGeneration = Message<"gradewire.v1.SyntheticGeneration"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * As LaveParameters.prompt.
+   * Same as LaveParameters.prompt.
    *
    * @generated from field: string prompt = 2;
    */
   prompt: string;
 
   /**
-   * Send the synthetic answers back, PrepareProgress.synthetic_answers.
+   * Return the synthetic answers in PrepareProgress.synthetic_answers.
    *
    * @generated from field: bool return_answers = 3;
    */
@@ -154,7 +160,7 @@ export type EntrySyntheticAnswers = Message<"gradewire.v1.EntrySyntheticAnswers"
   index: number;
 
   /**
-   * One per reference, in order; empty for a reference that has none.
+   * One per reference, in order; empty for a reference without one.
    *
    * @generated from field: repeated string synthetic_answers = 2;
    */
@@ -217,71 +223,72 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   entriesTotal: number;
 
   /**
-   * Texts so far, by where they were found.
+   * Texts so far, by source.
    *
    * @generated from field: gradewire.v1.CacheHits cache_hits = 4;
    */
   cacheHits?: CacheHits | undefined;
 
   /**
-   * Synthetic answers stored so far, those that were there before included.
+   * Synthetic answers stored so far, including those stored before this call.
    *
    * @generated from field: uint32 synthetic_answers_stored = 5;
    */
   syntheticAnswersStored: number;
 
   /**
-   * New since the last message.
+   * Failures since the last message.
    *
    * @generated from field: repeated gradewire.v1.EntryFailure failures = 6;
    */
   failures: EntryFailure[];
 
   /**
-   * Last message of the stream.
+   * True in the last message of the stream.
    *
    * @generated from field: bool complete = 7;
    */
   complete: boolean;
 
   /**
-   * One per metric; in the last message.
+   * One per metric, in the last message.
    *
    * @generated from field: repeated gradewire.v1.Provenance provenance = 8;
    */
   provenance: Provenance[];
 
   /**
-   * Written by the judge in this call, and kept.
+   * Synthetic answers that the judge wrote in this call.
    *
    * @generated from field: uint32 synthetic_answers_generated = 9;
    */
   syntheticAnswersGenerated: number;
 
   /**
-   * References that the judge found no good sentence for, twice, or must not see: they stand for themselves, and `failures` names
-   * them (STATUS_UNPARSABLE). Those of earlier calls included.
+   * References that stand for themselves, because the judge found no good sentence in two tries or must not see them. Includes
+   * those of
+   * earlier calls; `failures` names them (STATUS_UNPARSABLE).
    *
    * @generated from field: uint32 synthetic_answers_fallback = 10;
    */
   syntheticAnswersFallback: number;
 
   /**
-   * Of entries that were done since the last message, with SyntheticGeneration.return_answers.
+   * Answers of the entries finished since the last message, with SyntheticGeneration.return_answers.
    *
    * @generated from field: repeated gradewire.v1.EntrySyntheticAnswers synthetic_answers = 11;
    */
   syntheticAnswers: EntrySyntheticAnswers[];
 
   /**
-   * Judge and prompt that write synthetic answers, under the name "synthetic"; in the last message.
+   * Judge and prompt of the synthetic answers, under the name "synthetic"; in the last message.
    *
    * @generated from field: gradewire.v1.Provenance generation = 12;
    */
   generation?: Provenance | undefined;
 
   /**
-   * 32 hex digits over the set's corpus, whatever the order of its entries; in the last message of an immutable set that is complete.
+   * 32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete immutable set.
    *
    * @generated from field: string corpus_digest = 13;
    */
@@ -296,16 +303,17 @@ export const PrepareProgressSchema: GenMessage<PrepareProgress> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_references, 5);
 
 /**
- * Gets references ready before answers come, so that scoring only embeds what is new.
+ * Prepares references before answers arrive, so that scoring embeds only new texts.
  *
  * @generated from service gradewire.v1.References
  */
 export const References: GenService<{
   /**
-   * Registers a reference set and fills the cache with all that the named metrics need of it; streams progress, the last message has
-   * complete = true. Idempotent: the same content again computes nothing. Resumable: after a break, call again; what was
-   * done is found in the cache. An entry that is at fault is a failure in the progress, the others go on. Waits its turn
-   * where too much is in flight. Errors: as Scoring.Score.
+   * Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
+   * complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
+   * the cache.
+   * A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
+   * Errors: those of Scoring.Score.
    *
    * @generated from rpc gradewire.v1.References.Prepare
    */

@@ -19,38 +19,39 @@ export const file_gradewire_v1_scoring: GenFile = /*@__PURE__*/
  */
 export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
   /**
-   * At most Limits.max_items_per_request. May be empty: the reply is then empty too.
+   * At most Limits.max_items_per_request. May be empty: then the response is empty too.
    *
    * @generated from field: repeated gradewire.v1.Item items = 1;
    */
   items: Item[];
 
   /**
-   * At least one, each with exactly one kind of parameters set. (An empty request may leave it out.)
+   * At least one, each with exactly one kind of parameters. An empty request may leave it out.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
   metrics: MetricSpec[];
 
   /**
-   * Needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED: what References.Prepare returned, at most 256 bytes. NAME@DIGEST (8 to
-   * 32 of the hex digits of Provenance.corpus_digest): INVALID_ARGUMENT where the set's corpus is another one. A call
-   * goes on with the corpus that it began with.
+   * Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED. With
+   * NAME@DIGEST
+   * (8 to 32 of the hex digits of Provenance.corpus_digest), another corpus of the set is INVALID_ARGUMENT. A call keeps the
+   * corpus with
+   * which it began.
    *
    * @generated from field: string reference_set = 3;
    */
   referenceSet: string;
 
   /**
-   * Leaves timing and cache_hits out of the reply when true.
+   * Leave timing and cache_hits out of the response.
    *
    * @generated from field: bool omit_diagnostics = 4;
    */
   omitDiagnostics: boolean;
 
   /**
-   * Only lowers: a small request goes before bulk work (streams, preparations, large requests) unless it says that it
-   * can wait.
+   * Can only lower the priority. By default, a small request goes before bulk work (streams, preparations, large requests).
    *
    * @generated from field: gradewire.v1.Priority priority = 5;
    */
@@ -69,7 +70,7 @@ export const ScoreRequestSchema: GenMessage<ScoreRequest> = /*@__PURE__*/
  */
 export type ItemResult = Message<"gradewire.v1.ItemResult"> & {
   /**
-   * Position of the item in the request, or running number in the stream, from 0.
+   * Position of the item in the request, or its number in the stream, from 0.
    *
    * @generated from field: uint64 index = 1;
    */
@@ -81,14 +82,14 @@ export type ItemResult = Message<"gradewire.v1.ItemResult"> & {
   id: string;
 
   /**
-   * Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: those that are done.
+   * Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: the finished ones.
    *
    * @generated from field: repeated gradewire.v1.MetricResult results = 3;
    */
   results: MetricResult[];
 
   /**
-   * No further result of this item will come; always true in Score.
+   * True if no further result of this item follows; always true in Score.
    *
    * @generated from field: bool complete = 4;
    */
@@ -119,7 +120,7 @@ export type ScoreResponse = Message<"gradewire.v1.ScoreResponse"> & {
   provenance: Provenance[];
 
   /**
-   * Time in the server, from the request read to the reply ready, seconds.
+   * Seconds in the server, from reading the request to the finished response.
    *
    * @generated from field: double server_s = 3;
    */
@@ -143,7 +144,7 @@ export type ScoreStreamConfig = Message<"gradewire.v1.ScoreStreamConfig"> & {
   metrics: MetricSpec[];
 
   /**
-   * As ScoreRequest.reference_set.
+   * Same as ScoreRequest.reference_set.
    *
    * @generated from field: string reference_set = 2;
    */
@@ -188,7 +189,7 @@ export type ScoreStreamRequest = Message<"gradewire.v1.ScoreStreamRequest"> & {
    */
   kind: {
     /**
-     * First message, and only there.
+     * The first message, and only that one.
      *
      * @generated from field: gradewire.v1.ScoreStreamConfig config = 1;
      */
@@ -220,7 +221,7 @@ export type ScoreStreamResponse = Message<"gradewire.v1.ScoreStreamResponse"> & 
   items: ItemResult[];
 
   /**
-   * In the first message of the stream, which the server sends before it reads items; empty in the others.
+   * In the first message, which the server sends before it reads items; empty in the others.
    *
    * @generated from field: repeated gradewire.v1.Provenance provenance = 2;
    */
@@ -235,20 +236,20 @@ export const ScoreStreamResponseSchema: GenMessage<ScoreStreamResponse> = /*@__P
   messageDesc(file_gradewire_v1_scoring, 6);
 
 /**
- * What goes first where there is more work than can be done at once.
+ * Order of requests while the server has more work than it can do at once.
  *
  * @generated from enum gradewire.v1.Priority
  */
 export enum Priority {
   /**
-   * By size: a small request before bulk work, a large one in turns with it.
+   * By size: a small request goes before bulk work, a large one takes turns with it.
    *
    * @generated from enum value: PRIORITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * In turns with bulk work, however small: for what nobody waits for.
+   * Take turns with bulk work, even if small: for requests that nobody waits for.
    *
    * @generated from enum value: PRIORITY_BULK = 1;
    */
@@ -262,20 +263,23 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_scoring, 0);
 
 /**
- * Scores answers. Both calls give the same numbers; take Score for a batch at hand, ScoreStream for a long run.
+ * Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
  *
  * @generated from service gradewire.v1.Scoring
  */
 export const Scoring: GenService<{
   /**
-   * Scores items x metrics; results come in the order of the items. One bad item fails alone.
-   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a reply
-   * that would be larger than Limits.max_message_bytes: says how many items fit);
-   * RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to come back);
-   * FAILED_PRECONDITION (every metric fails, at least one for want of its model); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-   * UNAVAILABLE (loading or shutting down: try another replica). Work that is not done shortly before the deadline is
-   * STATUS_TIMEOUT beside the results that are. The texts of a batch are computed longest first, so its items tend to finish
-   * together: far too little time times most of them out, not the last few.
+   * Score items x metrics. Results come in the order of the items. A bad item fails alone.
+   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
+   * response
+   * larger than Limits.max_message_bytes: says how many items fit);
+   * RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
+   * FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
+   * UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
+   * STATUS_TIMEOUT,
+   * and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
+   * much too
+   * short deadline times out most of them, not the last few.
    *
    * @generated from rpc gradewire.v1.Scoring.Score
    */
@@ -285,10 +289,12 @@ export const Scoring: GenService<{
     output: typeof ScoreResponseSchema;
   },
   /**
-   * First message: config. Then items, up to Limits.max_items_per_request a message. Each result is sent when it is done, not
-   * in order. Errors as Score; each ends the stream, and what was sent before stands.
-   * The server reads on only while fewer than Limits.stream_window_items items of the stream are in work, so a slow reader
-   * or a slow encoder slows the writer down instead of filling memory.
+   * First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
+   * done, not
+   * in order. Errors as Score; each ends the stream, but results already sent are valid.
+   * The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
+   * slows
+   * the writer down instead of filling memory.
    *
    * @generated from rpc gradewire.v1.Scoring.ScoreStream
    */

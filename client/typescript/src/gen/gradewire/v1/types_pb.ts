@@ -13,8 +13,8 @@ export const file_gradewire_v1_types: GenFile = /*@__PURE__*/
   fileDesc("ChhncmFkZXdpcmUvdjEvdHlwZXMucHJvdG8SDGdyYWRld2lyZS52MSJECgVJbWFnZRIOCgRkYXRhGAEgASgMSAASDQoDdXJpGAIgASgJSAASEgoKbWVkaWFfdHlwZRgDIAEoCUIICgZzb3VyY2UivgEKBEl0ZW0SCgoCaWQYASABKAkSEAoIcXVlc3Rpb24YAiABKAkSEgoKcmVmZXJlbmNlcxgDIAMoCRISCgpwcmVkaWN0aW9uGAQgASgJEhkKEXN5bnRoZXRpY19hbnN3ZXJzGAUgAygJEg8KB2NhcHRpb24YBiABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlItkJCgpNZXRyaWNTcGVjEi4KBXNtaWxlGAEgASgLMh0uZ3JhZGV3aXJlLnYxLlNtaWxlUGFyYW1ldGVyc0gAEi4KBXNiZXJ0GAQgASgLMh0uZ3JhZGV3aXJlLnYxLlNiZXJ0UGFyYW1ldGVyc0gAEiwKBHNmdmUYBSABKAsyHC5ncmFkZXdpcmUudjEuU2Z2ZVBhcmFtZXRlcnNIABI2CgliZXJ0c2NvcmUYBiABKAsyIS5ncmFkZXdpcmUudjEuQmVydHNjb3JlUGFyYW1ldGVyc0gAEjkKC2V4YWN0X21hdGNoGAIgASgLMiIuZ3JhZGV3aXJlLnYxLkV4YWN0TWF0Y2hQYXJhbWV0ZXJzSAASNwoKZWFzeV9tYXRjaBgDIAEoCzIhLmdyYWRld2lyZS52MS5FYXN5TWF0Y2hQYXJhbWV0ZXJzSAASPQoNbGV4aWNhbF9tYXRjaBgJIAEoCzIkLmdyYWRld2lyZS52MS5MZXhpY2FsTWF0Y2hQYXJhbWV0ZXJzSAASOQoLdmFsdWVfbWF0Y2gYDyABKAsyIi5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcmFtZXRlcnNIABI7Cgx2cWFfYWNjdXJhY3kYByABKAsyIy5ncmFkZXdpcmUudjEuVnFhQWNjdXJhY3lQYXJhbWV0ZXJzSAASRAoRc29mdF92cWFfYWNjdXJhY3kYCCABKAsyJy5ncmFkZXdpcmUudjEuU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVyc0gAEjEKB3JvdWdlX2wYCiABKAsyHi5ncmFkZXdpcmUudjEuUm91Z2VMUGFyYW1ldGVyc0gAEiwKBGJsZXUYCyABKAsyHC5ncmFkZXdpcmUudjEuQmxldVBhcmFtZXRlcnNIABIwCgZtZXRlb3IYDCABKAsyHi5ncmFkZXdpcmUudjEuTWV0ZW9yUGFyYW1ldGVyc0gAEi4KBWNpZGVyGA0gASgLMh0uZ3JhZGV3aXJlLnYxLkNpZGVyUGFyYW1ldGVyc0gAEjoKC2NvcnJlY3RuZXNzGA4gASgLMiMuZ3JhZGV3aXJlLnYxLkNvcnJlY3RuZXNzUGFyYW1ldGVyc0gAEjAKBmdyYWRlchgQIAEoCzIeLmdyYWRld2lyZS52MS5HcmFkZXJQYXJhbWV0ZXJzSAASLAoEbGF2ZRgUIAEoCzIcLmdyYWRld2lyZS52MS5MYXZlUGFyYW1ldGVyc0gAEjkKC2p1ZGdlX2dyYWRlGBUgASgLMiIuZ3JhZGV3aXJlLnYxLkp1ZGdlR3JhZGVQYXJhbWV0ZXJzSAASQwoQanVkZ2Vfc2ltaWxhcml0eRgWIAEoCzInLmdyYWRld2lyZS52MS5KdWRnZVNpbWlsYXJpdHlQYXJhbWV0ZXJzSAASPQoNanVkZ2VfdmVyZGljdBgXIAEoCzIkLmdyYWRld2lyZS52MS5KdWRnZVZlcmRpY3RQYXJhbWV0ZXJzSAASLAoEYXV0bxgYIAEoCzIcLmdyYWRld2lyZS52MS5BdXRvUGFyYW1ldGVyc0gAEjIKB2NvbXBhcmUYKCABKAsyHy5ncmFkZXdpcmUudjEuQ29tcGFyZVBhcmFtZXRlcnNIAEIICgZtZXRyaWNKBAgZEChKBAgpEDIi0wEKD1NtaWxlUGFyYW1ldGVycxIpCgZwcmVzZXQYASABKA4yGS5ncmFkZXdpcmUudjEuU21pbGVQcmVzZXQSLgoJc3ludGhldGljGAIgASgOMhsuZ3JhZGV3aXJlLnYxLlN5bnRoZXRpY01vZGUSHAoPc2VudGVuY2Vfd2VpZ2h0GAMgASgBSACIAQESDQoFbW9kZWwYBCABKAkSFgoJdGhyZXNob2xkGAUgASgBSAGIAQFCEgoQX3NlbnRlbmNlX3dlaWdodEIMCgpfdGhyZXNob2xkIhYKFEV4YWN0TWF0Y2hQYXJhbWV0ZXJzIhUKE0Vhc3lNYXRjaFBhcmFtZXRlcnMiFgoUVmFsdWVNYXRjaFBhcmFtZXRlcnMiRgoPU2JlcnRQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJEhYKCXRocmVzaG9sZBgCIAEoAUgAiAEBQgwKCl90aHJlc2hvbGQiRQoOU2Z2ZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFgoJdGhyZXNob2xkGAIgASgBSACIAQFCDAoKX3RocmVzaG9sZCLbAQoTQmVydHNjb3JlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgdtZWFzdXJlGAIgASgOMhUuZ3JhZGV3aXJlLnYxLk1lYXN1cmUSEgoFbGF5ZXIYAyABKA1IAIgBARIhCgNpZGYYBCABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzEg8KB3Jlc2NhbGUYBSABKAgSFQoNd2l0aF9xdWVzdGlvbhgGIAEoCBIWCgl0aHJlc2hvbGQYByABKAFIAYgBAUIICgZfbGF5ZXJCDAoKX3RocmVzaG9sZCKfAQoVVnFhQWNjdXJhY3lQYXJhbWV0ZXJzEi0KCWNvbnNlbnN1cxgBIAEoDjIaLmdyYWRld2lyZS52MS5WcWFDb25zZW5zdXMSGAoLdmVyZGljdF9jdXQYAiABKAFIAIgBARItCglub3JtYWxpc2UYAyABKA4yGi5ncmFkZXdpcmUudjEuVnFhTm9ybWFsaXNlQg4KDF92ZXJkaWN0X2N1dCKjAQoZU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVycxItCgljb25zZW5zdXMYASABKA4yGi5ncmFkZXdpcmUudjEuVnFhQ29uc2Vuc3VzEhgKC3ZlcmRpY3RfY3V0GAIgASgBSACIAQESLQoJbm9ybWFsaXNlGAMgASgOMhouZ3JhZGV3aXJlLnYxLlZxYU5vcm1hbGlzZUIOCgxfdmVyZGljdF9jdXQiGAoWTGV4aWNhbE1hdGNoUGFyYW1ldGVycyJIChBSb3VnZUxQYXJhbWV0ZXJzEiYKB21lYXN1cmUYASABKA4yFS5ncmFkZXdpcmUudjEuTWVhc3VyZRIMCgRzdGVtGAIgASgIIjYKDkJsZXVQYXJhbWV0ZXJzEhYKCW1heF9uZ3JhbRgBIAEoDUgAiAEBQgwKCl9tYXhfbmdyYW0imgEKEE1ldGVvclBhcmFtZXRlcnMSLgoIc3lub255bXMYASABKA4yHC5ncmFkZXdpcmUudjEuTWV0ZW9yU3lub255bXMSEgoFYWxwaGEYAiABKAFIAIgBARIRCgRiZXRhGAMgASgBSAGIAQESEgoFZ2FtbWEYBCABKAFIAogBAUIICgZfYWxwaGFCBwoFX2JldGFCCAoGX2dhbW1hIjcKD0NpZGVyUGFyYW1ldGVycxIkCgZjb3JwdXMYASABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzIoIBChVDb3JyZWN0bmVzc1BhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFwoKY29uZmlkZW5jZRgCIAEoAUgAiAEBEhUKDWZlYXR1cmVzX29ubHkYAyABKAgSCwoDZml0GAQgASgJEg4KBmdyYWRlchgFIAEoCUINCgtfY29uZmlkZW5jZSIhChBHcmFkZXJQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJIswDCg5MYXZlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRIkCgRtb2RlGAIgASgOMhYuZ3JhZGV3aXJlLnYxLkxhdmVNb2RlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxI0Cg5kZW1vbnN0cmF0aW9ucxgFIAEoDjIcLmdyYWRld2lyZS52MS5EZW1vbnN0cmF0aW9ucxIPCgdjYXB0aW9uGAYgASgIEh0KEHJlZmVyZW5jZV9maWx0ZXIYByABKAFIAIgBARIOCgZwcm9tcHQYCCABKAkSMQoKcmVmZXJlbmNlcxgJIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSEgoFc2hvdHMYCiABKA1IAYgBARIoCgZwcmVzZXQYCyABKA4yGC5ncmFkZXdpcmUudjEuTGF2ZVByZXNldBInCgVndWFyZBgMIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkQhMKEV9yZWZlcmVuY2VfZmlsdGVyQggKBl9zaG90cyKjAgoUSnVkZ2VHcmFkZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSJwoFc3R5bGUYAiABKA4yGC5ncmFkZXdpcmUudjEuR3JhZGVTdHlsZRInCgV2YWx1ZRgDIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEi0KBmJpbmFyeRgEIAEoDjIdLmdyYWRld2lyZS52MS5CaW5hcnlRdWVzdGlvbnMSDgoGcHJvbXB0GAUgASgJEg8KB2NhcHRpb24YBiABKAgSMQoKcmVmZXJlbmNlcxgHIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSJwoFZ3VhcmQYCCABKA4yGC5ncmFkZXdpcmUudjEuSnVkZ2VHdWFyZCLQAQoZSnVkZ2VTaW1pbGFyaXR5UGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgV2YWx1ZRgCIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEg4KBnByb21wdBgDIAEoCRIPCgdjYXB0aW9uGAQgASgIEjEKCnJlZmVyZW5jZXMYBSABKA4yHS5ncmFkZXdpcmUudjEuU2hvd25SZWZlcmVuY2VzEicKBWd1YXJkGAYgASgOMhguZ3JhZGV3aXJlLnYxLkp1ZGdlR3VhcmQitgIKFkp1ZGdlVmVyZGljdFBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSKQoFc3R5bGUYAiABKA4yGi5ncmFkZXdpcmUudjEuVmVyZGljdFN0eWxlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxIOCgZwcm9tcHQYBSABKAkSDwoHY2FwdGlvbhgGIAEoCBIxCgpyZWZlcmVuY2VzGAcgASgOMh0uZ3JhZGV3aXJlLnYxLlNob3duUmVmZXJlbmNlcxINCgVpbWFnZRgIIAEoCBInCgVndWFyZBgJIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkIsABChFDb21wYXJlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgRtb2RlGAIgASgOMhkuZ3JhZGV3aXJlLnYxLkNvbXBhcmVNb2RlEi8KCGRlY2lzaW9uGAMgASgOMh0uZ3JhZGV3aXJlLnYxLkNvbXBhcmVEZWNpc2lvbhISCgpyZWZlcmVuY2VzGAQgASgIEg8KB2NhcHRpb24YBSABKAgSDQoFaW1hZ2UYBiABKAgSDgoGcHJvbXB0GAcgASgJIowCCg5BdXRvUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgVqdWRnZRgCIAEoDjIXLmdyYWRld2lyZS52MS5BdXRvSnVkZ2USEwoLanVkZ2VfbW9kZWwYAyABKAkSEQoEcmlzaxgEIAEoAUgAiAEBEhkKDGp1ZGdlX2J1ZGdldBgFIAEoAUgBiAEBEhMKBnNhbXBsZRgGIAEoAUgCiAEBEhgKC3NhbXBsZV9zZWVkGAcgASgNSAOIAQESDwoHY2FwdGlvbhgIIAEoCBILCgNmaXQYCSABKAlCBwoFX3Jpc2tCDwoNX2p1ZGdlX2J1ZGdldEIJCgdfc2FtcGxlQg4KDF9zYW1wbGVfc2VlZCLKAgoKUHJvdmVuYW5jZRIoCgZtZXRyaWMYASABKAsyGC5ncmFkZXdpcmUudjEuTWV0cmljU3BlYxIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKA0SDQoFbW9kZWwYBCABKAkSFAoMbW9kZWxfZGlnZXN0GAUgASgJEgwKBGxpbmUYBiABKAkSFQoNcmVmZXJlbmNlX3NldBgHIAEoCRIOCgZwcm9tcHQYCCABKAkSFQoNcHJvbXB0X2RpZ2VzdBgJIAEoCRITCgtjYWxpYnJhdGlvbhgKIAEoCRIVCg1jb3JwdXNfZGlnZXN0GAsgASgJEhMKC2p1ZGdlX21vZGVsGAwgASgJEhQKDGp1ZGdlX2RpZ2VzdBgNIAEoCRIUCgxncmFkZXJfbW9kZWwYDiABKAkSFQoNZ3JhZGVyX2RpZ2VzdBgPIAEoCSJaCglDYWNoZUhpdHMSDgoGbWVtb3J5GAEgASgNEgwKBGRpc2sYAiABKA0SDQoFcmVkaXMYAyABKA0SDgoGam9pbmVkGAQgASgNEhAKCGNvbXB1dGVkGAUgASgNIlMKBlRpbWluZxIPCgdxdWV1ZV9zGAEgASgBEg8KB2NhY2hlX3MYAiABKAESEgoKdG9rZW5pemVfcxgDIAEoARITCgtpbmZlcmVuY2VfcxgEIAEoASLeAQoKU21pbGVQYXJ0cxIQCghzZW50ZW5jZRgBIAEoARIPCgdrZXl3b3JkGAIgASgBEg0KBWV4YWN0GAMgASgBEg8KB2xleGljYWwYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSCwoDYmluGAYgASgNEg8KB2NvcnJlY3QYByABKAgSGgoNaGFybW9uaWNfbWVhbhgIIAEoAUgAiAEBEhoKDXZhbHVlX291dGNvbWUYCSABKAlIAYgBAUIQCg5faGFybW9uaWNfbWVhbkIQCg5fdmFsdWVfb3V0Y29tZSJPCg5CZXJ0c2NvcmVQYXJ0cxIRCglwcmVjaXNpb24YASABKAESDgoGcmVjYWxsGAIgASgBEgoKAmYxGAMgASgBEg4KBmNvcnB1cxgEIAEoCSJNCghWcWFQYXJ0cxIQCghhZ3JlZWluZxgBIAEoDRISCgphbm5vdGF0b3JzGAIgASgNEhsKE2NvbXBhcmVkX3ByZWRpY3Rpb24YAyABKAki3gEKD1ZhbHVlTWF0Y2hQYXJ0cxIOCgZ3YW50ZWQYASABKA0SDQoFZm91bmQYAiABKA0SFAoMY29udHJhZGljdGVkGAMgASgNEg8KB21pc3NpbmcYBCABKA0SDwoHY29hcnNlchgFIAEoDRINCgVleHRyYRgGIAEoDRI3CgVraW5kcxgHIAMoCzIoLmdyYWRld2lyZS52MS5WYWx1ZU1hdGNoUGFydHMuS2luZHNFbnRyeRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPAoLUm91Z2VMUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIKCgJmMRgDIAEoASJrCglCbGV1UGFydHMSEgoKcHJlY2lzaW9ucxgBIAMoARIXCg9icmV2aXR5X3BlbmFsdHkYAiABKAESGAoQcHJlZGljdGlvbl93b3JkcxgDIAEoDRIXCg9yZWZlcmVuY2Vfd29yZHMYBCABKA0iYgoLTWV0ZW9yUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIPCgdwZW5hbHR5GAMgASgBEg8KB21hdGNoZXMYBCABKA0SDgoGY2h1bmtzGAUgASgNIi4KCkNpZGVyUGFydHMSEAoIYnlfb3JkZXIYASADKAESDgoGY29ycHVzGAIgASgJIsoCCgpKdWRnZVBhcnRzEhIKBXZhbHVlGAEgASgBSACIAQESDgoGbGFiZWxzGAIgAygJEhUKDXByb2JhYmlsaXRpZXMYAyADKAESHAoPeWVzX3Byb2JhYmlsaXR5GAQgASgBSAGIAQESFwoKbGFiZWxfbWFzcxgFIAEoAUgCiAEBEg4KBnJlYXNvbhgGIAEoCRISCgpkZWNpZGVkX2J5GAcgASgJEhYKDmRlbW9uc3RyYXRpb25zGAggASgJEhUKDXByb21wdF90b2tlbnMYCSABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgKIAEoDRIcCg9vdGhlcl9rZXlfc2NvcmUYCyABKAFIA4gBAUIICgZfdmFsdWVCEgoQX3llc19wcm9iYWJpbGl0eUINCgtfbGFiZWxfbWFzc0ISChBfb3RoZXJfa2V5X3Njb3JlIpoDChBDb3JyZWN0bmVzc1BhcnRzEg0KBXNtaWxlGAEgASgBEhAKCHNlbnRlbmNlGAIgASgBEg8KB2tleXdvcmQYAyABKAESDQoFZXhhY3QYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSPgoIZmVhdHVyZXMYBiADKAsyLC5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0cy5GZWF0dXJlc0VudHJ5EhYKCXVuY2VydGFpbhgHIAEoCEgAiAEBEhcKCmJhbmRfbG93ZXIYCCABKAFIAYgBARIXCgpiYW5kX3VwcGVyGAkgASgBSAKIAQESCwoDZml0GAogASgJEhUKCGRpc3RhbmNlGAsgASgBSAOIAQESGAoQdW5jZXJ0YWluX3JlYXNvbhgMIAEoCRovCg1GZWF0dXJlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCDAoKX3VuY2VydGFpbkINCgtfYmFuZF9sb3dlckINCgtfYmFuZF91cHBlckILCglfZGlzdGFuY2UiPwoLR3JhZGVyUGFydHMSDQoFbG9naXQYASABKAESDgoGcGllY2VzGAIgASgNEhEKCXRydW5jYXRlZBgDIAEoCCK1AgoJQXV0b1BhcnRzEhIKCmRlY2lkZWRfYnkYASABKAkSDgoGcmVhc29uGAIgASgJEhgKC3Byb2JhYmlsaXR5GAMgASgBSACIAQESFwoKYmFuZF9sb3dlchgEIAEoAUgBiAEBEhcKCmJhbmRfdXBwZXIYBSABKAFIAogBARIPCgdzYW1wbGVkGAYgASgIEhQKDGp1ZGdlX3N0YXR1cxgHIAEoCRIYCgtqdWRnZV9zY29yZRgIIAEoAUgDiAEBEhoKDWp1ZGdlX2NvcnJlY3QYCSABKAhIBIgBARILCgNmaXQYCiABKAlCDgoMX3Byb2JhYmlsaXR5Qg0KC19iYW5kX2xvd2VyQg0KC19iYW5kX3VwcGVyQg4KDF9qdWRnZV9zY29yZUIQCg5fanVkZ2VfY29ycmVjdCKmBwoMTWV0cmljUmVzdWx0EhQKDG1ldHJpY19pbmRleBgBIAEoDRISCgVzY29yZRgCIAEoAUgBiAEBEiQKBnN0YXR1cxgDIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgEIAEoCRInCgh3YXJuaW5ncxgFIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEh4KEW1hdGNoZWRfcmVmZXJlbmNlGAYgASgNSAKIAQESKQoFc21pbGUYByABKAsyGC5ncmFkZXdpcmUudjEuU21pbGVQYXJ0c0gAEjEKCWJlcnRzY29yZRgJIAEoCzIcLmdyYWRld2lyZS52MS5CZXJ0c2NvcmVQYXJ0c0gAEiUKA3ZxYRgKIAEoCzIWLmdyYWRld2lyZS52MS5WcWFQYXJ0c0gAEiwKB3JvdWdlX2wYCyABKAsyGS5ncmFkZXdpcmUudjEuUm91Z2VMUGFydHNIABInCgRibGV1GAwgASgLMhcuZ3JhZGV3aXJlLnYxLkJsZXVQYXJ0c0gAEisKBm1ldGVvchgNIAEoCzIZLmdyYWRld2lyZS52MS5NZXRlb3JQYXJ0c0gAEikKBWNpZGVyGA4gASgLMhguZ3JhZGV3aXJlLnYxLkNpZGVyUGFydHNIABIpCgVqdWRnZRgRIAEoCzIYLmdyYWRld2lyZS52MS5KdWRnZVBhcnRzSAASNQoLY29ycmVjdG5lc3MYEyABKAsyHi5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0c0gAEicKBGF1dG8YFCABKAsyFy5ncmFkZXdpcmUudjEuQXV0b1BhcnRzSAASNAoLdmFsdWVfbWF0Y2gYFSABKAsyHS5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcnRzSAASKwoGZ3JhZGVyGBYgASgLMhkuZ3JhZGV3aXJlLnYxLkdyYWRlclBhcnRzSAASFAoHY29ycmVjdBgIIAEoCEgDiAEBEisKCmNhY2hlX2hpdHMYDyABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgQIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgSIAEoAUgEiAEBQgcKBXBhcnRzQggKBl9zY29yZUIUChJfbWF0Y2hlZF9yZWZlcmVuY2VCCgoIX2NvcnJlY3RCEAoOX3JldHJ5X2FmdGVyX3MqyQIKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABINCglTVEFUVVNfT0sQARIYChRTVEFUVVNfSU5WQUxJRF9JTlBVVBACEhsKF1NUQVRVU19FTVBUWV9QUkVESUNUSU9OEAMSHAoYU1RBVFVTX0lOVkFMSURfUEFSQU1FVEVSEAQSHAoYU1RBVFVTX01PREVMX1VOQVZBSUxBQkxFEAUSFwoTU1RBVFVTX05PVF9QUkVQQVJFRBAGEhYKElNUQVRVU19VTkFWQUlMQUJMRRAHEhIKDlNUQVRVU19USU1FT1VUEAgSFQoRU1RBVFVTX1VOUEFSU0FCTEUQCRITCg9TVEFUVVNfSU5URVJOQUwQChIbChdTVEFUVVNfSlVER0VfQ0FOTk9UX1NFRRALEhcKE1NUQVRVU19JTkNPTlNJU1RFTlQQDCp+CgdXYXJuaW5nEhcKE1dBUk5JTkdfVU5TUEVDSUZJRUQQABIVChFXQVJOSU5HX1RSVU5DQVRFRBABEhgKFFdBUk5JTkdfVU5DQUxJQlJBVEVEEAISFQoRV0FSTklOR19VTkNFUlRBSU4QAxISCg5XQVJOSU5HX01BU0tFRBAEKsMBCgtTbWlsZVByZXNldBIcChhTTUlMRV9QUkVTRVRfVU5TUEVDSUZJRUQQABITCg9TTUlMRV9QUkVTRVRfVjEQARIVChFTTUlMRV9QUkVTRVRfRkFTVBACEhkKFVNNSUxFX1BSRVNFVF9PTkVfUEFTUxAFEhYKElNNSUxFX1BSRVNFVF9XSE9MRRAHEhYKElNNSUxFX1BSRVNFVF9QQVBFUhADEh8KG1NNSUxFX1BSRVNFVF9SRUZFUkVOQ0VfQ09ERRAEKoABCg1TeW50aGV0aWNNb2RlEh4KGlNZTlRIRVRJQ19NT0RFX1VOU1BFQ0lGSUVEEAASFwoTU1lOVEhFVElDX01PREVfTk9ORRABEhkKFVNZTlRIRVRJQ19NT0RFX0lOTElORRACEhsKF1NZTlRIRVRJQ19NT0RFX1BSRVBBUkVEEAMqWgoGQ29ycHVzEhYKEkNPUlBVU19VTlNQRUNJRklFRBAAEg8KC0NPUlBVU19OT05FEAESEgoOQ09SUFVTX1JFUVVFU1QQAhITCg9DT1JQVVNfUFJFUEFSRUQQAypdCgdNZWFzdXJlEhcKE01FQVNVUkVfVU5TUEVDSUZJRUQQABIOCgpNRUFTVVJFX0YxEAESFQoRTUVBU1VSRV9QUkVDSVNJT04QAhISCg5NRUFTVVJFX1JFQ0FMTBADKoIBCgxWcWFDb25zZW5zdXMSHQoZVlFBX0NPTlNFTlNVU19VTlNQRUNJRklFRBAAEh8KG1ZRQV9DT05TRU5TVVNfTEVBVkVfT05FX09VVBABEhgKFFZRQV9DT05TRU5TVVNfRElSRUNUEAISGAoUVlFBX0NPTlNFTlNVU19TSU5HTEUQAypjCgxWcWFOb3JtYWxpc2USHQoZVlFBX05PUk1BTElTRV9VTlNQRUNJRklFRBAAEhoKFlZRQV9OT1JNQUxJU0VfT0ZGSUNJQUwQARIYChRWUUFfTk9STUFMSVNFX0FMV0FZUxACKmgKDk1ldGVvclN5bm9ueW1zEh8KG01FVEVPUl9TWU5PTllNU19VTlNQRUNJRklFRBAAEhsKF01FVEVPUl9TWU5PTllNU19XT1JETkVUEAESGAoUTUVURU9SX1NZTk9OWU1TX05PTkUQAipiCgpMYWJlbFZhbHVlEhsKF0xBQkVMX1ZBTFVFX1VOU1BFQ0lGSUVEEAASHQoZTEFCRUxfVkFMVUVfTU9TVF9QUk9CQUJMRRABEhgKFExBQkVMX1ZBTFVFX0VYUEVDVEVEEAIqagoPQmluYXJ5UXVlc3Rpb25zEiAKHEJJTkFSWV9RVUVTVElPTlNfVU5TUEVDSUZJRUQQABIaChZCSU5BUllfUVVFU1RJT05TX0pVREdFEAESGQoVQklOQVJZX1FVRVNUSU9OU19SVUxFEAIqVAoITGF2ZU1vZGUSGQoVTEFWRV9NT0RFX1VOU1BFQ0lGSUVEEAASFAoQTEFWRV9NT0RFX1JBVElORxABEhcKE0xBVkVfTU9ERV9SQVRJT05BTEUQAiqXAQoORGVtb25zdHJhdGlvbnMSHgoaREVNT05TVFJBVElPTlNfVU5TUEVDSUZJRUQQABIXChNERU1PTlNUUkFUSU9OU19BVVRPEAESGQoVREVNT05TVFJBVElPTlNfQklOQVJZEAISGAoUREVNT05TVFJBVElPTlNfU0hPUlQQAxIXChNERU1PTlNUUkFUSU9OU19MT05HEAQqWgoKSnVkZ2VHdWFyZBIbChdKVURHRV9HVUFSRF9VTlNQRUNJRklFRBAAEhQKEEpVREdFX0dVQVJEX05PTkUQARIZChVKVURHRV9HVUFSRF9PVEhFUl9LRVkQAiqGAQoPU2hvd25SZWZlcmVuY2VzEiAKHFNIT1dOX1JFRkVSRU5DRVNfVU5TUEVDSUZJRUQQABIcChhTSE9XTl9SRUZFUkVOQ0VTX0NMT1NFU1QQARIYChRTSE9XTl9SRUZFUkVOQ0VTX0FMTBACEhkKFVNIT1dOX1JFRkVSRU5DRVNfQVVUTxADKlQKCkxhdmVQcmVzZXQSGwoXTEFWRV9QUkVTRVRfVU5TUEVDSUZJRUQQABISCg5MQVZFX1BSRVNFVF9WMRABEhUKEUxBVkVfUFJFU0VUX1BBUEVSEAIqWQoKR3JhZGVTdHlsZRIbChdHUkFERV9TVFlMRV9VTlNQRUNJRklFRBAAEhUKEUdSQURFX1NUWUxFX01BVENIEAESFwoTR1JBREVfU1RZTEVfRVhUUkFDVBACKoEBCgxWZXJkaWN0U3R5bGUSHQoZVkVSRElDVF9TVFlMRV9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfU1RZTEVfUExBSU4QARIeChpWRVJESUNUX1NUWUxFX1NURVBfQllfU1RFUBACEhkKFVZFUkRJQ1RfU1RZTEVfUkVBU09OUxADKl4KC0NvbXBhcmVNb2RlEhwKGENPTVBBUkVfTU9ERV9VTlNQRUNJRklFRBAAEhgKFENPTVBBUkVfTU9ERV9WRVJESUNUEAESFwoTQ09NUEFSRV9NT0RFX1JFQVNPThACKm0KD0NvbXBhcmVEZWNpc2lvbhIgChxDT01QQVJFX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ09NUEFSRV9ERUNJU0lPTl9CT1RIEAESHQoZQ09NUEFSRV9ERUNJU0lPTl9NQUpPUklUWRACKpcBCglBdXRvSnVkZ2USGgoWQVVUT19KVURHRV9VTlNQRUNJRklFRBAAEhMKD0FVVE9fSlVER0VfTEFWRRABEhwKGEFVVE9fSlVER0VfSlVER0VfVkVSRElDVBACEhoKFkFVVE9fSlVER0VfSlVER0VfR1JBREUQAxIfChtBVVRPX0pVREdFX0pVREdFX1NJTUlMQVJJVFkQBGIGcHJvdG8z");
 
 /**
- * A picture, as PNG, JPEG, WebP or GIF that does not move. Limits of size and number are settings of the server
- * (max_image_bytes, max_image_pixels, max_images_per_item).
+ * A picture: PNG, JPEG, WebP or GIF without animation. The server's settings max_image_bytes, max_image_pixels and
+ * max_images_per_item limit size and number.
  *
  * @generated from message gradewire.v1.Image
  */
@@ -32,8 +32,8 @@ export type Image = Message<"gradewire.v1.Image"> & {
     case: "data";
   } | {
     /**
-     * data:image/…;base64,… or an https address. The server fetches nothing: it hands an address on to the judge, and only where
-     * its setting judge_image_hosts has the host.
+     * data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the judge, if the
+     * setting judge_image_hosts lists the host.
      *
      * @generated from field: string uri = 2;
      */
@@ -42,7 +42,7 @@ export type Image = Message<"gradewire.v1.Image"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * image/png, image/jpeg, image/webp or image/gif; empty: what the bytes are. Bytes of another type are refused.
+   * image/png, image/jpeg, image/webp or image/gif; empty: detected from the bytes. The server refuses bytes of another type.
    *
    * @generated from field: string media_type = 3;
    */
@@ -57,28 +57,29 @@ export const ImageSchema: GenMessage<Image> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 0);
 
 /**
- * One answer to grade.
+ * An answer to grade.
  *
  * @generated from message gradewire.v1.Item
  */
 export type Item = Message<"gradewire.v1.Item"> & {
   /**
-   * Chosen by the caller and handed back; duplicates are allowed, results carry the item's index beside it. At most 1 024 bytes:
-   * a longer one makes the item STATUS_INVALID_INPUT and comes back cut.
+   * The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most 1 024
+   * bytes; a
+   * longer id makes the item STATUS_INVALID_INPUT and comes back cut.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What was asked. Read by sfve, by bertscore with_question, by correctness (which does without where it is empty) and by judges.
+   * The question. Read by sfve, bertscore with with_question, correctness (optional there) and judges.
    *
    * @generated from field: string question = 2;
    */
   question: string;
 
   /**
-   * One or more right answers. None, or a blank one among them, is STATUS_INVALID_INPUT for this item.
+   * One or more right answers. No reference, or a blank one, makes the item STATUS_INVALID_INPUT.
    *
    * @generated from field: repeated string references = 3;
    */
@@ -92,21 +93,21 @@ export type Item = Message<"gradewire.v1.Item"> & {
   prediction: string;
 
   /**
-   * Each reference written out as a sentence, in the order of `references`; empty, or exactly as many as there are references.
+   * Each reference as a full sentence, in the order of `references`; empty, or exactly one per reference.
    *
    * @generated from field: repeated string synthetic_answers = 5;
    */
   syntheticAnswers: string[];
 
   /**
-   * What the picture shows, for visual questions; read by judge metrics only.
+   * A description of the picture, for visual questions. Only judge metrics read it.
    *
    * @generated from field: string caption = 6;
    */
   caption: string;
 
   /**
-   * A label for summaries (data set, model under test); never read by a metric.
+   * A label for summaries (data set, model under test). No metric reads it.
    *
    * @generated from field: string group = 7;
    */
@@ -120,7 +121,7 @@ export type Item = Message<"gradewire.v1.Item"> & {
   captions: string[];
 
   /**
-   * What the question is about; read by judge_verdict with image=true only. What is wrong with one fails that metric alone.
+   * Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture fails that metric alone.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -135,7 +136,7 @@ export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 1);
 
 /**
- * A metric to compute, with its typed parameters. Exactly one must be set. Scoring takes all but comparisons, which are Judging's.
+ * A metric to compute, with its typed parameters. Set exactly one. Scoring takes all but comparisons, which belong to Judging.
  *
  * @generated from message gradewire.v1.MetricSpec
  */
@@ -286,9 +287,9 @@ export const MetricSpecSchema: GenMessage<MetricSpec> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 2);
 
 /**
- * SMILE: sentence similarity, best keyword window and exact words in one score. Its formulas stand in docs/reference/metrics.md.
+ * SMILE: sentence similarity, best keyword window and exact words in one score. Formulas: docs/reference/metrics.md.
  * Range: 0 to 1; -1 to 1 with reference_code.
- * Reads: an encoder; synthetic answers if asked to.
+ * Reads: an encoder; synthetic answers with `synthetic`.
  * Verdict: bin 4 or 5, or from `threshold`.
  *
  * @generated from message gradewire.v1.SmileParameters
@@ -303,8 +304,8 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   preset: SmilePreset;
 
   /**
-   * What the sentence term compares the prediction with: the reference (none), Item.synthetic_answers (inline), or the answers
-   * that References.Prepare stored (prepared).
+   * Sentence to compare with the prediction: the reference (none), Item.synthetic_answers (inline), or the answers that
+   * References.Prepare stored (prepared).
    * Default: none.
    *
    * @generated from field: gradewire.v1.SyntheticMode synthetic = 2;
@@ -312,7 +313,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   synthetic: SyntheticMode;
 
   /**
-   * Weight of the sentence term. Unset: the one that was fitted for the model, else the default.
+   * Weight of the sentence term. Unset: the weight fitted for the model, else the default.
    * Default: 0.3; 0.5 with reference_code.
    * Allowed: 0 to 1.
    *
@@ -321,7 +322,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   sentenceWeight?: number | undefined;
 
   /**
-   * Encoder: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+   * Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
    * Allowed: a built encoder; empty: the default one.
    *
    * @generated from field: string model = 4;
@@ -329,8 +330,9 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   model: string;
 
   /**
-   * Score from which the answer counts as right. Unset, where none was fitted for the model and these parameters, the result has
-   * WARNING_UNCALIBRATED.
+   * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these parameters, the
+   * result
+   * has WARNING_UNCALIBRATED.
    * Default: the one fitted for the model, else 2/3.
    * Allowed: a number.
    *
@@ -347,7 +349,7 @@ export const SmileParametersSchema: GenMessage<SmileParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 3);
 
 /**
- * 1 if the prediction equals a reference after SQuAD normalisation, else 0. It levels case, punctuation, articles and white space.
+ * 1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and white space.
  * Range: 0 or 1.
  * Verdict: the score.
  *
@@ -381,10 +383,11 @@ export const EasyMatchParametersSchema: GenMessage<EasyMatchParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 5);
 
 /**
- * Share of the best reference's dates, quantities and other values that the prediction has, as values. 0 where it contradicts one.
- * INVALID_INPUT where the references have none.
+ * Share of the best reference's dates, quantities and other values that the prediction has, compared by value. 0 if it
+ * contradicts
+ * one. INVALID_INPUT if no reference has a value.
  * Range: 0 to 1.
- * Reads: the question where there is one.
+ * Reads: the question if there is one.
  * Verdict: all values are found.
  * Needs: values.
  *
@@ -410,14 +413,14 @@ export const ValueMatchParametersSchema: GenMessage<ValueMatchParameters> = /*@_
  */
 export type SbertParameters = Message<"gradewire.v1.SbertParameters"> & {
   /**
-   * As SmileParameters.model.
+   * Same as SmileParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * Score from which the answer counts as right. Unset: the one that was fitted for the model, else there is no verdict.
+   * Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.
    * Allowed: a number; empty: no verdict unless one was fitted.
    *
    * @generated from field: optional double threshold = 2;
@@ -433,7 +436,7 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 7);
 
 /**
- * SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y"; the closest reference counts.
+ * SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y" for the closest reference.
  * Range: -1 to 1.
  * Reads: an encoder, the question.
  * Verdict: from `threshold`.
@@ -443,14 +446,14 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
  */
 export type SfveParameters = Message<"gradewire.v1.SfveParameters"> & {
   /**
-   * As SmileParameters.model. SFVE's own checkpoints are trained for it, any other encoder works too.
+   * Same as SmileParameters.model. SFVE's own checkpoints are trained for this metric, but any encoder works.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * As SbertParameters.threshold.
+   * Same as SbertParameters.threshold.
    *
    * @generated from field: optional double threshold = 2;
    */
@@ -465,23 +468,23 @@ export const SfveParametersSchema: GenMessage<SfveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 8);
 
 /**
- * BERTScore: tokens of prediction and reference, each matched with its closest one by cosine.
- * Range: -1 to 1; rescaled: below 0 where worse than unrelated texts.
- * Reads: an encoder; the question if asked to.
+ * BERTScore: matches each token of prediction and reference with the closest token of the other, by cosine.
+ * Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
+ * Reads: an encoder; the question with `with_question`.
  * Verdict: from `threshold`.
  *
  * @generated from message gradewire.v1.BertscoreParameters
  */
 export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & {
   /**
-   * As SmileParameters.model.
+   * Same as SmileParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * Which of precision, recall and their harmonic mean becomes the score.
+   * Measure that becomes the score: precision, recall or their harmonic mean (f1).
    * Default: f1.
    *
    * @generated from field: gradewire.v1.Measure measure = 2;
@@ -491,14 +494,14 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   /**
    * Hidden layer whose vectors are compared, 1 for the first.
    * Default: the model's own choice.
-   * Allowed: a layer that the model gives token vectors of.
+   * Allowed: a layer for which the model has token vectors.
    *
    * @generated from field: optional uint32 layer = 3;
    */
   layer?: number | undefined;
 
   /**
-   * Which references the weights of rare tokens are counted over. With with_question, the question stands before these too.
+   * References over which weights of rare tokens are counted. With with_question, they include the question.
    * Default: none.
    *
    * @generated from field: gradewire.v1.Corpus idf = 4;
@@ -506,21 +509,21 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   idf: Corpus;
 
   /**
-   * Stretch the values so that unrelated texts come near 0, with the model's baseline for the layer.
+   * Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0.
    *
    * @generated from field: bool rescale = 5;
    */
   rescale: boolean;
 
   /**
-   * Compare "Q R" with "Q Y" (KNVQA-Eval's form) in place of the answers alone.
+   * Compare "Q R" with "Q Y" (KNVQA-Eval's form) instead of the answers alone.
    *
    * @generated from field: bool with_question = 6;
    */
   withQuestion: boolean;
 
   /**
-   * As SbertParameters.threshold. KNVQA-Eval takes 0.5.
+   * Same as SbertParameters.threshold. KNVQA-Eval takes 0.5.
    *
    * @generated from field: optional double threshold = 7;
    */
@@ -535,8 +538,9 @@ export const BertscoreParametersSchema: GenMessage<BertscoreParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 9);
 
 /**
- * VQA accuracy: how many annotators gave the predicted answer. `Item.references` holds one answer per annotator, repeated ones
- * included.
+ * VQA accuracy: the number of annotators that gave the predicted answer. `Item.references` holds one answer per annotator,
+ * repeated
+ * ones included.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
  * Verdict: an annotator agrees, or from `verdict_cut`.
@@ -546,8 +550,9 @@ export const BertscoreParametersSchema: GenMessage<BertscoreParameters> = /*@__P
  */
 export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"> & {
   /**
-   * How agreeing annotators become a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3), which needs
-   * two references; direct: min(1, agreeing / 3); single: 1 where any reference agrees, for data with one reference.
+   * Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3),
+   * which
+   * requires two references; direct: min(1, agreeing / 3); single: 1 if any reference agrees, for data with one reference.
    * Default: leave_one_out.
    *
    * @generated from field: gradewire.v1.VqaConsensus consensus = 1;
@@ -555,7 +560,7 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   consensus: VqaConsensus;
 
   /**
-   * Score from which the answer counts as right. Unset: one agreeing annotator is enough.
+   * Lowest score of a right answer. Unset: one agreeing annotator is enough.
    * Allowed: above 0 to 1.
    *
    * @generated from field: optional double verdict_cut = 2;
@@ -563,8 +568,9 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   verdictCut?: number | undefined;
 
   /**
-   * official: texts are compared as they are where all annotators gave one answer, as the challenge's program does; always: they
-   * are normalised there, too.
+   * official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program does; always: normalise
+   * them
+   * too.
    * Default: official.
    *
    * @generated from field: gradewire.v1.VqaNormalise normalise = 3;
@@ -580,7 +586,7 @@ export const VqaAccuracyParametersSchema: GenMessage<VqaAccuracyParameters> = /*
   messageDesc(file_gradewire_v1_types, 10);
 
 /**
- * VQA accuracy with 1 - character error rate in place of equality.
+ * VQA accuracy with 1 - character error rate instead of equality.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
  * Verdict: from `verdict_cut`.
@@ -590,14 +596,14 @@ export const VqaAccuracyParametersSchema: GenMessage<VqaAccuracyParameters> = /*
  */
 export type SoftVqaAccuracyParameters = Message<"gradewire.v1.SoftVqaAccuracyParameters"> & {
   /**
-   * As VqaAccuracyParameters.consensus.
+   * Same as VqaAccuracyParameters.consensus.
    *
    * @generated from field: gradewire.v1.VqaConsensus consensus = 1;
    */
   consensus: VqaConsensus;
 
   /**
-   * Score from which the answer counts as right. Unset: there is no verdict.
+   * Lowest score of a right answer. Unset: no verdict.
    * Allowed: above 0 to 1.
    *
    * @generated from field: optional double verdict_cut = 2;
@@ -605,7 +611,7 @@ export type SoftVqaAccuracyParameters = Message<"gradewire.v1.SoftVqaAccuracyPar
   verdictCut?: number | undefined;
 
   /**
-   * As VqaAccuracyParameters.normalise.
+   * Same as VqaAccuracyParameters.normalise.
    *
    * @generated from field: gradewire.v1.VqaNormalise normalise = 3;
    */
@@ -620,7 +626,7 @@ export const SoftVqaAccuracyParametersSchema: GenMessage<SoftVqaAccuracyParamete
   messageDesc(file_gradewire_v1_types, 11);
 
 /**
- * 1 if a reference occurs in the prediction as KNVQA-Eval matches them, else 0.
+ * 1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
  * Range: 0 or 1.
  * Verdict: the score.
  *
@@ -644,14 +650,14 @@ export const LexicalMatchParametersSchema: GenMessage<LexicalMatchParameters> = 
  */
 export type RougeLParameters = Message<"gradewire.v1.RougeLParameters"> & {
   /**
-   * As BertscoreParameters.measure.
+   * Same as BertscoreParameters.measure.
    *
    * @generated from field: gradewire.v1.Measure measure = 1;
    */
   measure: Measure;
 
   /**
-   * Compare words of four letters and more by their stem (Porter).
+   * Compare words of four or more letters by their stem (Porter).
    *
    * @generated from field: bool stem = 2;
    */
@@ -666,7 +672,7 @@ export const RougeLParametersSchema: GenMessage<RougeLParameters> = /*@__PURE__*
   messageDesc(file_gradewire_v1_types, 13);
 
 /**
- * Sentence BLEU over all references, smoothed as sacrebleu does.
+ * Sentence BLEU over all references, with sacrebleu's smoothing.
  * Range: 0 to 1.
  *
  * @generated from message gradewire.v1.BleuParameters
@@ -690,7 +696,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 14);
 
 /**
- * METEOR: words matched as they are, by stem and by synonym, with a penalty for broken order.
+ * METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
  * Range: 0 to 1.
  * Reads: WordNet's files, unless `synonyms=none`.
  *
@@ -698,7 +704,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
  */
 export type MeteorParameters = Message<"gradewire.v1.MeteorParameters"> & {
   /**
-   * wordnet: needs WordNet's files on the server; none: words and stems only, a different, lower score.
+   * wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower score.
    * Default: wordnet.
    *
    * @generated from field: gradewire.v1.MeteorSynonyms synonyms = 1;
@@ -741,7 +747,7 @@ export const MeteorParametersSchema: GenMessage<MeteorParameters> = /*@__PURE__*
   messageDesc(file_gradewire_v1_types, 15);
 
 /**
- * CIDEr-D over all references: shared n-grams, weighted by how rare they are in a corpus.
+ * CIDEr-D over all references: shared n-grams, weighted by their rarity in a corpus.
  * Range: 0 to 10.
  * Reads: a corpus of references.
  * Needs: corpus.
@@ -750,7 +756,7 @@ export const MeteorParametersSchema: GenMessage<MeteorParameters> = /*@__PURE__*
  */
 export type CiderParameters = Message<"gradewire.v1.CiderParameters"> & {
   /**
-   * Whose references the weights are counted over: the request's, or those that References.Prepare was given for the call's
+   * References over which the weights are counted: those of the request, or those that References.Prepare received for the call's
    * reference set. A stream has no request corpus.
    * Default: request.
    * Allowed: request, prepared.
@@ -768,25 +774,26 @@ export const CiderParametersSchema: GenMessage<CiderParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 16);
 
 /**
- * Probability that the answer is right, fitted on labelled answers; UNCERTAIN where not to be trusted. From SMILE's terms and
- * features of the texts. Needs a fit that belongs to the model: of the catalog, or of `gradewire calibrate`.
+ * Probability that the answer is right, from SMILE's terms and features of the texts, fitted on labelled answers. UNCERTAIN marks
+ * verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
  * Range: 0 to 1.
- * Reads: an encoder that has a fit (correctness.md); the question where there is one.
+ * Reads: an encoder that has a fit (correctness.md); the question if there is one.
  * Verdict: from 0.5; `UNCERTAIN` inside a band.
  *
  * @generated from message gradewire.v1.CorrectnessParameters
  */
 export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"> & {
   /**
-   * As SmileParameters.model. It must have a fit.
+   * Same as SmileParameters.model. The encoder must have a fit.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * Confidence of verdicts without WARNING_UNCERTAIN. Of right answers about the share 1 - confidence is called wrong without the
-   * warning, and of wrong ones called right, on rows like those of the fit (docs/research/correctness.md has what was measured).
+   * Confidence of verdicts without WARNING_UNCERTAIN. On rows like those of the fit, about the share 1 - confidence of right
+   * answers
+   * is called wrong without the warning; the same holds for wrong answers (measurements: docs/research/correctness.md).
    * Default: 0.9.
    * Allowed: 0.5 to below 1.
    *
@@ -795,23 +802,24 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   confidence?: number | undefined;
 
   /**
-   * Compute the features alone, as fitting needs them, without a fit: the score is SMILE's (v1), and there is no verdict.
+   * Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there is no verdict.
    *
    * @generated from field: bool features_only = 3;
    */
   featuresOnly: boolean;
 
   /**
-   * Insist on a fit by the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-   * Allowed: 8 hex digits or more; empty: the one that the model has.
+   * Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
+   * Allowed: 8 or more hex digits; empty: the model's fit.
    *
    * @generated from field: string fit = 4;
    */
   fit: string;
 
   /**
-   * A grader of the model list, NAME or NAME@DIGEST, whose logit is one feature more: better on answers like those that it learnt
-   * from, and slower. The encoder needs a fit that was made with this grader.
+   * Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on answers like its training
+   * data,
+   * but slower. The encoder needs a fit made with this grader.
    * Allowed: a built grader, NAME or NAME@DIGEST; empty: none.
    *
    * @generated from field: string grader = 5;
@@ -827,9 +835,9 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
   messageDesc(file_gradewire_v1_types, 17);
 
 /**
- * Probability that the answer is right, by a model that reads question, reference and answer together. The best reference counts.
+ * Probability that the answer is right, by a model that reads question, reference and answer together, for the best reference.
  * Range: 0 to 1.
- * Reads: a grader; the question where there is one.
+ * Reads: a grader; the question if there is one.
  * Verdict: from 0.5.
  * Needs: grader.
  *
@@ -837,7 +845,7 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
  */
 export type GraderParameters = Message<"gradewire.v1.GraderParameters"> & {
   /**
-   * Grader: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights.
+   * Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
    * Allowed: a built grader; empty: the default one.
    *
    * @generated from field: string model = 1;
@@ -853,9 +861,9 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
   messageDesc(file_gradewire_v1_types, 18);
 
 /**
- * LAVE: a language model rates the prediction 1 to 3 in the light of question and references.
+ * LAVE: a language model rates the prediction 1 to 3, given question and references.
  * Range: 0 to 1.
- * Reads: a judge, the question; the caption if asked to.
+ * Reads: a judge, the question; the caption with `caption`.
  * Verdict: from the prompt's `correct_from`.
  * Needs: judge, question.
  *
@@ -863,7 +871,7 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
  */
 export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   /**
-   * Judge: a name of Models.List; NAME@DIGEST with 8 hex digits or more insists on exact weights. At most 256 bytes.
+   * Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
    * Allowed: a judge of this server; empty: the default one.
    *
    * @generated from field: string model = 1;
@@ -871,8 +879,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   model: string;
 
   /**
-   * rating: at once, from the probabilities of the labels; rationale: after a reason that is written first, as in the paper, many
-   * times slower.
+   * rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper, many times slower.
    * Default: rating.
    *
    * @generated from field: gradewire.v1.LaveMode mode = 2;
@@ -880,8 +887,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   mode: LaveMode;
 
   /**
-   * most_probable: the most probable label, as the papers have it; expected: the mean of the labels, weighted with their
-   * probabilities.
+   * most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their probabilities.
    * Default: expected.
    *
    * @generated from field: gradewire.v1.LabelValue value = 3;
@@ -889,8 +895,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   value: LabelValue;
 
   /**
-   * Who grades answers to yes/no questions: the judge, or (rule) the answer's own yes or no against most of the references, and
-   * the judge where an answer is not yes or no and nothing else.
+   * Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most of the references,
+   * and
+   * ask the judge only if the answer is more than yes or no.
    * Default: rule.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
@@ -898,7 +905,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   binary: BinaryQuestions;
 
   /**
-   * Solved items before the item: for binary, visual (short) or text questions (long); auto: by the kind of question.
+   * Solved examples before the item, for binary, visual (short) or text questions (long); auto: by the kind of question.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.Demonstrations demonstrations = 5;
@@ -913,7 +920,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   caption: boolean;
 
   /**
-   * Leave out references that fewer than this share of the most frequent one's annotators gave.
+   * Leave out references that fewer annotators gave than this share of the most frequent one's.
    * Default: 0.25.
    * Allowed: 0 to 1.
    *
@@ -922,8 +929,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   referenceFilter?: number | undefined;
 
   /**
-   * Prompt that the judge is shown: NAME/VERSION or NAME/VERSION@DIGEST of one that the server knows, or the whole text of a
-   * prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+   * Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a prompt
+   * file
+   * (docs/reference/prompt-files.md), at most 65 536 bytes.
    * Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
    *
    * @generated from field: string prompt = 8;
@@ -931,8 +939,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   prompt: string;
 
   /**
-   * Which of several aliases the judge is shown: the one closest to the answer; all; or (auto) the closest where it has a word in
-   * common with the answer, else all. Annotators' votes are always all shown.
+   * Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it shares a word with the
+   * answer,
+   * else all. Annotators' votes are always all shown.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 9;
@@ -940,16 +949,16 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   references: ShownReferences;
 
   /**
-   * How many of the prompt's demonstrations the judge is shown.
-   * Allowed: 0 to as many as the prompt has of each kind; empty: all.
+   * Number of the prompt's demonstrations to show the judge.
+   * Allowed: 0 to the number that the prompt has of each kind; empty: all.
    *
    * @generated from field: optional uint32 shots = 10;
    */
   shots?: number | undefined;
 
   /**
-   * v1: a rating at once; paper: as LAVE's paper has it (a reason first, the most probable rating, all references, a prompt of
-   * its own, and the judge for binary questions too). Parameters beside it go before the preset's.
+   * v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all references, its own
+   * prompt, and the judge for binary questions too). Parameters that you set override the preset.
    * Default: v1.
    *
    * @generated from field: gradewire.v1.LavePreset preset = 11;
@@ -957,9 +966,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   preset: LavePreset;
 
   /**
-   * What an answer that the judge calls right has to withstand: nothing (none); or (other_key) where it does not have half of the
-   * words of a reference, the judge must not believe it against another question's key, too, as it does where an answer talks to
-   * it.
+   * Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half of the
+   * words
+   * of a reference, the judge must call it wrong against another question's key, which catches answers that talk to the judge.
    * Default: none.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 12;
@@ -975,9 +984,9 @@ export const LaveParametersSchema: GenMessage<LaveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 19);
 
 /**
- * A judge's verdict yes or no and its grade from 0 to 5; the score is grade / 5.
+ * A judge's verdict (yes or no) and grade from 0 to 5. The score is grade / 5.
  * Range: 0 to 1.
- * Reads: a judge, the question; the caption if asked to.
+ * Reads: a judge, the question; the caption with `caption`.
  * Verdict: the judge's yes.
  * Needs: judge, question.
  *
@@ -985,14 +994,14 @@ export const LaveParametersSchema: GenMessage<LaveParameters> = /*@__PURE__*/
  */
 export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * match: grade and verdict at once; extract: the key facts of both answers are written first.
+   * match: grade and verdict at once; extract: after writing out the key facts of both answers.
    * Default: match.
    *
    * @generated from field: gradewire.v1.GradeStyle style = 2;
@@ -1000,42 +1009,42 @@ export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> 
   style: GradeStyle;
 
   /**
-   * As LaveParameters.value.
+   * Same as LaveParameters.value.
    *
    * @generated from field: gradewire.v1.LabelValue value = 3;
    */
   value: LabelValue;
 
   /**
-   * As LaveParameters.binary.
+   * Same as LaveParameters.binary.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
    */
   binary: BinaryQuestions;
 
   /**
-   * As LaveParameters.prompt.
+   * Same as LaveParameters.prompt.
    *
    * @generated from field: string prompt = 5;
    */
   prompt: string;
 
   /**
-   * As LaveParameters.caption.
+   * Same as LaveParameters.caption.
    *
    * @generated from field: bool caption = 6;
    */
   caption: boolean;
 
   /**
-   * As LaveParameters.references.
+   * Same as LaveParameters.references.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 7;
    */
   references: ShownReferences;
 
   /**
-   * As LaveParameters.guard.
+   * Same as LaveParameters.guard.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 8;
    */
@@ -1050,9 +1059,9 @@ export const JudgeGradeParametersSchema: GenMessage<JudgeGradeParameters> = /*@_
   messageDesc(file_gradewire_v1_types, 20);
 
 /**
- * Likeness of prediction and references in a judge's eyes.
+ * Similarity of prediction and references, rated by a judge.
  * Range: 0 to 1.
- * Reads: a judge, the question; the caption if asked to.
+ * Reads: a judge, the question; the caption with `caption`.
  * Verdict: from the prompt's `correct_from`.
  * Needs: judge, question.
  *
@@ -1060,42 +1069,42 @@ export const JudgeGradeParametersSchema: GenMessage<JudgeGradeParameters> = /*@_
  */
 export type JudgeSimilarityParameters = Message<"gradewire.v1.JudgeSimilarityParameters"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * As LaveParameters.value.
+   * Same as LaveParameters.value.
    *
    * @generated from field: gradewire.v1.LabelValue value = 2;
    */
   value: LabelValue;
 
   /**
-   * As LaveParameters.prompt.
+   * Same as LaveParameters.prompt.
    *
    * @generated from field: string prompt = 3;
    */
   prompt: string;
 
   /**
-   * As LaveParameters.caption.
+   * Same as LaveParameters.caption.
    *
    * @generated from field: bool caption = 4;
    */
   caption: boolean;
 
   /**
-   * As LaveParameters.references.
+   * Same as LaveParameters.references.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 5;
    */
   references: ShownReferences;
 
   /**
-   * As LaveParameters.guard.
+   * Same as LaveParameters.guard.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 6;
    */
@@ -1110,9 +1119,9 @@ export const JudgeSimilarityParametersSchema: GenMessage<JudgeSimilarityParamete
   messageDesc(file_gradewire_v1_types, 21);
 
 /**
- * A judge's verdict; the score is the probability of yes, or 1 and 0 with value=most_probable.
+ * A judge's verdict. The score is the probability of yes, or 1 or 0 with value=most_probable.
  * Range: 0 to 1.
- * Reads: a judge, the question; captions and images if asked to.
+ * Reads: a judge, the question; captions with `caption`, images with `image`.
  * Verdict: the judge's yes.
  * Needs: judge, question.
  *
@@ -1120,14 +1129,14 @@ export const JudgeSimilarityParametersSchema: GenMessage<JudgeSimilarityParamete
  */
 export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameters"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * plain: the verdict alone; step_by_step and reasons: after thoughts or reasons that are written first, many times slower.
+   * plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
    * Default: plain.
    *
    * @generated from field: gradewire.v1.VerdictStyle style = 2;
@@ -1135,49 +1144,49 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   style: VerdictStyle;
 
   /**
-   * As LaveParameters.value.
+   * Same as LaveParameters.value.
    *
    * @generated from field: gradewire.v1.LabelValue value = 3;
    */
   value: LabelValue;
 
   /**
-   * As LaveParameters.binary.
+   * Same as LaveParameters.binary.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
    */
   binary: BinaryQuestions;
 
   /**
-   * As LaveParameters.prompt.
+   * Same as LaveParameters.prompt.
    *
    * @generated from field: string prompt = 5;
    */
   prompt: string;
 
   /**
-   * As LaveParameters.caption.
+   * Same as LaveParameters.caption.
    *
    * @generated from field: bool caption = 6;
    */
   caption: boolean;
 
   /**
-   * As LaveParameters.references.
+   * Same as LaveParameters.references.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 7;
    */
   references: ShownReferences;
 
   /**
-   * Show the judge Item.images, of which there must be one at least. The judge must be one that sees.
+   * Show the judge Item.images. Each item must have at least one, and the judge must be able to see.
    *
    * @generated from field: bool image = 8;
    */
   image: boolean;
 
   /**
-   * As LaveParameters.guard.
+   * Same as LaveParameters.guard.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 9;
    */
@@ -1192,8 +1201,8 @@ export const JudgeVerdictParametersSchema: GenMessage<JudgeVerdictParameters> = 
   messageDesc(file_gradewire_v1_types, 22);
 
 /**
- * A judge's preference between two answers to a question, asked with either answer first (Judging.Compare).
- * Range: 1 where the first answer wins, 0 where the second does, 0.5 for a tie.
+ * A judge's preference between two answers to a question, asked in both orders (Judging.Compare).
+ * Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
  * Reads: a judge, the question.
  * Verdict: the preferred answer.
  * Needs: judge, question, pair.
@@ -1202,14 +1211,14 @@ export const JudgeVerdictParametersSchema: GenMessage<JudgeVerdictParameters> = 
  */
 export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * verdict: at once, from the probabilities of the labels; reason: after a reason that is written first, many times slower.
+   * verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
    * Default: verdict.
    *
    * @generated from field: gradewire.v1.CompareMode mode = 2;
@@ -1217,7 +1226,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   mode: CompareMode;
 
   /**
-   * both: an answer wins where both orders say so, else INCONSISTENT; majority: a win and a tie win too.
+   * both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a win.
    * Default: both.
    *
    * @generated from field: gradewire.v1.CompareDecision decision = 3;
@@ -1239,14 +1248,14 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   caption: boolean;
 
   /**
-   * Show the judge Pair.images. The judge must be one that sees.
+   * Show the judge Pair.images. The judge must be able to see.
    *
    * @generated from field: bool image = 6;
    */
   image: boolean;
 
   /**
-   * As LaveParameters.prompt.
+   * Same as LaveParameters.prompt.
    *
    * @generated from field: string prompt = 7;
    */
@@ -1261,10 +1270,10 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
   messageDesc(file_gradewire_v1_types, 23);
 
 /**
- * exact_match and correctness decide where they are sure, a judge where they are not. How sure they have to be was fitted on
- * labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+ * exact_match and correctness decide if they are sure, else a judge does. The level at which they are sure was fitted on labelled
+ * answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
  * Range: 0 to 1.
- * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption if asked to.
+ * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
  * Verdict: of the step that decided.
  * Needs: question.
  *
@@ -1272,14 +1281,14 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
  */
 export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   /**
-   * As SmileParameters.model. Encoder of correctness.
+   * Same as SmileParameters.model. Encoder of correctness.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * Judge metric to ask, with its default parameters.
+   * Judge metric to use, with its default parameters.
    * Default: lave.
    *
    * @generated from field: gradewire.v1.AutoJudge judge = 2;
@@ -1287,33 +1296,33 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   judge: AutoJudge;
 
   /**
-   * As LaveParameters.model.
+   * Same as LaveParameters.model.
    *
    * @generated from field: string judge_model = 3;
    */
   judgeModel: string;
 
   /**
-   * Bound on the share of wrong verdicts among those accepted without the judge (neither its own nor those marked UNCERTAIN); the
-   * fit says with what confidence. Leave it out beside judge_budget.
+   * Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit gives the confidence.
+   * Cannot be combined with judge_budget.
    * Default: 0.05.
-   * Allowed: above 0 and below 1; none beside judge_budget.
+   * Allowed: above 0 and below 1; unset with judge_budget.
    *
    * @generated from field: optional double risk = 4;
    */
   risk?: number | undefined;
 
   /**
-   * In place of risk: the largest share of answers that the judge is asked about, on answers like those of the fit.
-   * Allowed: 0 to 1; empty: risk says when the judge is asked.
+   * Instead of risk: the largest share of answers to send to the judge, for answers like those of the fit.
+   * Allowed: 0 to 1; empty: risk decides.
    *
    * @generated from field: optional double judge_budget = 5;
    */
   judgeBudget?: number | undefined;
 
   /**
-   * Share of all answers, drawn by a hash of their content, that the judge is asked about even where another step decides, so
-   * that means can be estimated without bias.
+   * Share of all answers, drawn by a hash of their content, that also go to the judge if another step decides. It allows unbiased
+   * estimates of means.
    * Default: 0.
    * Allowed: 0 to 1.
    *
@@ -1322,7 +1331,7 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   sample?: number | undefined;
 
   /**
-   * Another number draws another sample.
+   * Seed of the sample.
    * Default: 0.
    * Allowed: a whole number, 0 or more.
    *
@@ -1331,15 +1340,15 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   sampleSeed?: number | undefined;
 
   /**
-   * As LaveParameters.caption.
+   * Same as LaveParameters.caption.
    *
    * @generated from field: bool caption = 8;
    */
   caption: boolean;
 
   /**
-   * Insist on a fit by the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-   * Allowed: 8 hex digits or more; empty: the one that the model has.
+   * Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
+   * Allowed: 8 or more hex digits; empty: the model's fit.
    *
    * @generated from field: string fit = 9;
    */
@@ -1354,14 +1363,15 @@ export const AutoParametersSchema: GenMessage<AutoParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 24);
 
 /**
- * What one needs to get the same number again.
+ * Everything that you need to reproduce a score.
  *
  * @generated from message gradewire.v1.Provenance
  */
 export type Provenance = Message<"gradewire.v1.Provenance"> & {
   /**
-   * The request's metric with every default filled in; can be sent back as it is. Of a metric that failed: as it was sent, without
-   * fields that the server does not know, and without any where a string of it is too long.
+   * The request's metric with every default filled in; you can send it back unchanged. For a metric that failed: the metric as
+   * sent,
+   * without fields unknown to the server, or no metric if one of its strings is too long.
    *
    * @generated from field: gradewire.v1.MetricSpec metric = 1;
    */
@@ -1382,7 +1392,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   version: number;
 
   /**
-   * Encoder or judge, empty for metrics without one.
+   * Encoder or judge; empty for metrics without one.
    *
    * @generated from field: string model = 4;
    */
@@ -1396,21 +1406,21 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   modelDigest: string;
 
   /**
-   * All of these on one line, which the command and the Python client read back as a metric.
+   * The metric identifier: all of these in one text, which the command and the Python client read back.
    *
    * @generated from field: string line = 6;
    */
   line: string;
 
   /**
-   * The call's reference set where the metric reads something of it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty.
+   * The call's reference set if the metric reads it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty.
    *
    * @generated from field: string reference_set = 7;
    */
   referenceSet: string;
 
   /**
-   * Name and version of the prompt, for metrics of a judge: "lave/2".
+   * Name and version of the prompt, for judge metrics: "lave/2".
    *
    * @generated from field: string prompt = 8;
    */
@@ -1424,45 +1434,46 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   promptDigest: string;
 
   /**
-   * Whose fit was used, for people: of correctness always, but for features_only, as the model's is what the score comes from even
-   * where the request or a line names it; of others where it filled in a threshold or sentence_weight that was unset. Empty where
-   * none was: what a request says itself is the caller's own, also where it equals what was fitted.
+   * Source of the fit that was used, in words; empty if none was. correctness always uses the model's fit, except with
+   * features_only,
+   * even if the request names it. Other metrics use a fit only for an unset threshold or sentence_weight; a value in the request
+   * counts as the caller's own, even if it equals the fitted one.
    *
    * @generated from field: string calibration = 10;
    */
   calibration: string;
 
   /**
-   * 32 hex digits over the corpus of the reference set as it was when this call began, where the metric counts over a prepared one
-   * (CORPUS_PREPARED); `line` has the first 12 of them. reference_set = NAME@DIGEST asks for that corpus or none.
+   * 32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a prepared corpus
+   * (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly that corpus.
    *
    * @generated from field: string corpus_digest = 11;
    */
   corpusDigest: string;
 
   /**
-   * Of metrics that ask a judge beside their encoder (auto): the judge. Where `model` is the judge itself, empty.
+   * The judge of a metric that also has an encoder (auto); empty if `model` is the judge.
    *
    * @generated from field: string judge_model = 12;
    */
   judgeModel: string;
 
   /**
-   * 64 hex digits, as model_digest.
+   * 64 hex digits, like model_digest.
    *
    * @generated from field: string judge_digest = 13;
    */
   judgeDigest: string;
 
   /**
-   * Of correctness with a grader beside its encoder: the grader. Where `model` is the grader itself, empty.
+   * The grader of correctness, which also has an encoder; empty if `model` is the grader.
    *
    * @generated from field: string grader_model = 14;
    */
   graderModel: string;
 
   /**
-   * 64 hex digits, as model_digest.
+   * 64 hex digits, like model_digest.
    *
    * @generated from field: string grader_digest = 15;
    */
@@ -1477,7 +1488,7 @@ export const ProvenanceSchema: GenMessage<Provenance> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 25);
 
 /**
- * Where the texts of an (item, metric) pair were answered from, counted in texts.
+ * Sources of the results for the texts of an (item, metric) pair, counted in texts.
  *
  * @generated from message gradewire.v1.CacheHits
  */
@@ -1498,7 +1509,7 @@ export type CacheHits = Message<"gradewire.v1.CacheHits"> & {
   redis: number;
 
   /**
-   * Another request was computing the same text; this one waited for it.
+   * Waited for another request that was computing the same text.
    *
    * @generated from field: uint32 joined = 4;
    */
@@ -1520,7 +1531,7 @@ export const CacheHitsSchema: GenMessage<CacheHits> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 26);
 
 /**
- * Where the time went, seconds. Work shared by several items of a request is counted in full for each.
+ * Seconds by kind of work. Work shared by several items of a request counts in full for each.
  *
  * @generated from message gradewire.v1.Timing
  */
@@ -1588,7 +1599,7 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   lexical: number;
 
   /**
-   * The prediction's words, normalised, that came closest to the reference; cut at 8 192 characters.
+   * The normalised words of the prediction closest to the reference; cut at 8 192 characters.
    *
    * @generated from field: string best_window = 5;
    */
@@ -1602,22 +1613,23 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   bin: number;
 
   /**
-   * Whether the score counts as a right answer: bin >= 4, or from the model's calibrated threshold.
+   * True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold.
    *
    * @generated from field: bool correct = 7;
    */
   correct: boolean;
 
   /**
-   * REFERENCE_CODE only: harmonic mean of sentence and lexical; absent where it is not defined.
+   * Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined.
    *
    * @generated from field: optional double harmonic_mean = 8;
    */
   harmonicMean?: number | undefined;
 
   /**
-   * What became of the matched reference's values in the prediction: "contradicted" where one is, "found" where all are found, else
-   * "missing"; absent where it has none. Says nothing about the score.
+   * Outcome of the matched reference's values in the prediction: "contradicted" if one is, "found" if all are found, else
+   * "missing";
+   * absent if it has no value. Does not affect the score.
    *
    * @generated from field: optional string value_outcome = 9;
    */
@@ -1632,7 +1644,7 @@ export const SmilePartsSchema: GenMessage<SmileParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 28);
 
 /**
- * Terms of a BERTScore, of the reference that gave it; after rescaling where that is asked for.
+ * Terms of a BERTScore, for the reference that gave it; after rescaling with `rescale`.
  *
  * @generated from message gradewire.v1.BertscoreParts
  */
@@ -1659,7 +1671,7 @@ export type BertscoreParts = Message<"gradewire.v1.BertscoreParts"> & {
   f1: number;
 
   /**
-   * What the weights were counted over, NAME:DOCUMENTS:DIGEST; empty without idf.
+   * Corpus of the weights, NAME:DOCUMENTS:DIGEST; empty without idf.
    *
    * @generated from field: string corpus = 4;
    */
@@ -1675,7 +1687,7 @@ export const BertscorePartsSchema: GenMessage<BertscoreParts> = /*@__PURE__*/
 
 /**
  * Counts behind a score of vqa_accuracy or soft_vqa_accuracy.
- * Of: vqa_accuracy, soft_vqa_accuracy.
+ * Metrics: vqa_accuracy, soft_vqa_accuracy.
  *
  * @generated from message gradewire.v1.VqaParts
  */
@@ -1695,7 +1707,7 @@ export type VqaParts = Message<"gradewire.v1.VqaParts"> & {
   annotators: number;
 
   /**
-   * The prediction as it was compared: normalised, unless the annotators are unanimous; cut at 8 192 characters.
+   * The compared form of the prediction: normalised, unless the annotators are unanimous; cut at 8 192 characters.
    *
    * @generated from field: string compared_prediction = 3;
    */
@@ -1710,41 +1722,41 @@ export const VqaPartsSchema: GenMessage<VqaParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 30);
 
 /**
- * Values of the reference that gave the score, counted by what the prediction has of them.
+ * Values of the reference that gave the score, counted by their outcome in the prediction.
  *
  * @generated from message gradewire.v1.ValueMatchParts
  */
 export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   /**
-   * Values of the reference that the question does not say already; all of them where it says every one.
+   * Values of the reference that the question does not contain; all of them if it contains every one.
    *
    * @generated from field: uint32 wanted = 1;
    */
   wanted: number;
 
   /**
-   * Those of them that the prediction has; found, contradicted and missing sum up to wanted.
+   * Wanted values that the prediction has. found, contradicted and missing sum to wanted.
    *
    * @generated from field: uint32 found = 2;
    */
   found: number;
 
   /**
-   * Those that it has another value of the same kind and unit in place of.
+   * Wanted values for which the prediction has another value of the same kind and unit.
    *
    * @generated from field: uint32 contradicted = 3;
    */
   contradicted: number;
 
   /**
-   * Those that it has neither way.
+   * Wanted values that are neither found nor contradicted.
    *
    * @generated from field: uint32 missing = 4;
    */
   missing: number;
 
   /**
-   * Missing ones that are dates which it says less exactly: the year of a day.
+   * Missing dates that the prediction gives less exactly: only the year of a day.
    *
    * @generated from field: uint32 coarser = 5;
    */
@@ -1758,8 +1770,9 @@ export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   extra: number;
 
   /**
-   * Kind ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression", "list") to the worst that became of
-   * a wanted value of it: "contradicted", "missing", "found".
+   * Worst outcome ("contradicted", "missing", "found") of wanted values by kind ("date", "time", "quantity", "ordinal",
+   * "operator",
+   * "symbol", "locant", "expression", "list").
    *
    * @generated from field: map<string, string> kinds = 7;
    */
@@ -1780,14 +1793,14 @@ export const ValueMatchPartsSchema: GenMessage<ValueMatchParts> = /*@__PURE__*/
  */
 export type RougeLParts = Message<"gradewire.v1.RougeLParts"> & {
   /**
-   * Its share of the prediction's words.
+   * Share of the prediction's words in the subsequence.
    *
    * @generated from field: double precision = 1;
    */
   precision: number;
 
   /**
-   * Its share of the reference's words.
+   * Share of the reference's words in the subsequence.
    *
    * @generated from field: double recall = 2;
    */
@@ -1822,7 +1835,7 @@ export type BleuParts = Message<"gradewire.v1.BleuParts"> & {
   precisions: number[];
 
   /**
-   * Factor for a prediction that is shorter than the references, 0 to 1.
+   * Factor for a prediction shorter than the references, 0 to 1.
    *
    * @generated from field: double brevity_penalty = 2;
    */
@@ -1836,7 +1849,7 @@ export type BleuParts = Message<"gradewire.v1.BleuParts"> & {
   predictionWords: number;
 
   /**
-   * Words of the reference whose length is closest.
+   * Words of the reference with the closest length.
    *
    * @generated from field: uint32 reference_words = 4;
    */
@@ -1851,27 +1864,27 @@ export const BleuPartsSchema: GenMessage<BleuParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 33);
 
 /**
- * Terms of a METEOR score, of the reference that gave it.
+ * Terms of a METEOR score, for the reference that gave it.
  *
  * @generated from message gradewire.v1.MeteorParts
  */
 export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   /**
-   * Matched words by those of the prediction.
+   * Matched words divided by the prediction's words.
    *
    * @generated from field: double precision = 1;
    */
   precision: number;
 
   /**
-   * Matched words by those of the reference.
+   * Matched words divided by the reference's words.
    *
    * @generated from field: double recall = 2;
    */
   recall: number;
 
   /**
-   * Share taken off for broken order.
+   * Share subtracted for broken order.
    *
    * @generated from field: double penalty = 3;
    */
@@ -1885,7 +1898,7 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   matches: number;
 
   /**
-   * Stretches of matched words in the same order on both sides.
+   * Runs of matched words in the same order on both sides.
    *
    * @generated from field: uint32 chunks = 5;
    */
@@ -1913,7 +1926,7 @@ export type CiderParts = Message<"gradewire.v1.CiderParts"> & {
   byOrder: number[];
 
   /**
-   * What the weights were counted over, NAME:DOCUMENTS:DIGEST.
+   * Corpus of the weights, NAME:DOCUMENTS:DIGEST.
    *
    * @generated from field: string corpus = 2;
    */
@@ -1928,21 +1941,22 @@ export const CiderPartsSchema: GenMessage<CiderParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 35);
 
 /**
- * A judge's verdict and what it rests on.
- * Of: lave, judge_grade, judge_similarity, judge_verdict.
+ * A judge's verdict and its basis.
+ * Metrics: lave, judge_grade, judge_similarity, judge_verdict.
  *
  * @generated from message gradewire.v1.JudgeParts
  */
 export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   /**
-   * What was read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict alone.
+   * The value read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict
+   * alone.
    *
    * @generated from field: optional double value = 1;
    */
   value?: number | undefined;
 
   /**
-   * Labels that the judge chose from; empty where a rule decided.
+   * Labels that the judge chose from; empty if a rule decided.
    *
    * @generated from field: repeated string labels = 2;
    */
@@ -1956,44 +1970,45 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   probabilities: number[];
 
   /**
-   * Probability of yes, where a verdict was asked for.
+   * Probability of yes, if the metric wants a verdict.
    *
    * @generated from field: optional double yes_probability = 4;
    */
   yesProbability?: number | undefined;
 
   /**
-   * Probability of all labels together before the judge was held to them, where the backend tells.
+   * Probability of all labels together before the judge was limited to them, if the backend reports it.
    *
    * @generated from field: optional double label_mass = 5;
    */
   labelMass?: number | undefined;
 
   /**
-   * What the judge wrote before its verdict, where it was asked to; cut at 8 192 characters.
+   * The judge's text before its verdict, if the metric requests one; cut at 8 192 characters.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * "judge"; "rule" for a binary question that a rule decided; "guard" where the judge called the answer right, and so against
-   * another question's key.
+   * "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right against another
+   * question's key.
    *
    * @generated from field: string decided_by = 7;
    */
   decidedBy: string;
 
   /**
-   * Demonstrations that were shown: "binary", "short", "long"; empty where there are none.
+   * Demonstrations shown: "binary", "short", "long"; empty without any.
    *
    * @generated from field: string demonstrations = 8;
    */
   demonstrations: string;
 
   /**
-   * Tokens that the judge read, over all rounds, fixed turns and thoughts included. No prompt is empty: where a judge decided and
-   * this is 0, its server does not count tokens.
+   * Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided and this is 0, its server
+   * does
+   * not count tokens.
    * Unknown: 0.
    *
    * @generated from field: uint32 prompt_tokens = 9;
@@ -2001,15 +2016,15 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   promptTokens: number;
 
   /**
-   * Tokens that the judge wrote, over all rounds.
-   * Unknown: 0 where prompt_tokens is.
+   * Tokens that the judge wrote over all rounds.
+   * Unknown: 0 if prompt_tokens is.
    *
    * @generated from field: uint32 generated_tokens = 10;
    */
   generatedTokens: number;
 
   /**
-   * Score that the judge gave the answer against another question's key; absent where it was not asked (JudgeGuard).
+   * The judge's score against another question's key; absent if JudgeGuard did not ask.
    *
    * @generated from field: optional double other_key_score = 11;
    */
@@ -2024,7 +2039,7 @@ export const JudgePartsSchema: GenMessage<JudgeParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 36);
 
 /**
- * Basis of a probability of correctness; terms of SMILE as in SmileParts, preset one_pass.
+ * Basis of a probability of correctness. SMILE's terms are those of SmileParts, with preset one_pass.
  *
  * @generated from message gradewire.v1.CorrectnessParts
  */
@@ -2058,29 +2073,30 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   exact: number;
 
   /**
-   * The prediction's words, normalised, that came closest.
+   * The normalised words of the prediction closest to the reference.
    *
    * @generated from field: string best_window = 5;
    */
   bestWindow: string;
 
   /**
-   * What the probability rests on, by name; a feature that does not apply to the item is left out.
+   * Features by name; a feature that does not apply to the item is left out.
    *
    * @generated from field: map<string, double> features = 6;
    */
   features: { [key: string]: number };
 
   /**
-   * Whether the probability lies inside the band; absent for features_only, as all that follows.
+   * True if the probability lies inside the band. This field and those below are absent with features_only.
    *
    * @generated from field: optional bool uncertain = 7;
    */
   uncertain?: boolean | undefined;
 
   /**
-   * Lower end of the band in which a verdict is not trusted at the confidence asked for; both ends belong to it, and 0.5 is
-   * always in it.
+   * Lower end of the band of verdicts that are not reliable at the requested confidence. Both ends belong to the band, and it
+   * always
+   * contains 0.5.
    *
    * @generated from field: optional double band_lower = 8;
    */
@@ -2101,16 +2117,18 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   fit: string;
 
   /**
-   * How unlike the rows of the fit the item is, 0 and more, whatever its answer is worth; absent where the fit does not
-   * say what they were like.
+   * Distance of the item from the rows of the fit, 0 or more, regardless of the answer's quality; absent if the fit does not
+   * describe
+   * its rows.
    *
    * @generated from field: optional double distance = 11;
    */
   distance?: number | undefined;
 
   /**
-   * Why the verdict is uncertain. "band": the probability lies inside the band for items like the fit's. "unlike": inside
-   * the band that is wider because the item is not. "rule": a rule calls wrong what the rest calls right. Else empty.
+   * Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies only inside
+   * the
+   * wider band for items unlike the fit's rows. "rule": a rule calls wrong what the other features call right.
    *
    * @generated from field: string uncertain_reason = 12;
    */
@@ -2125,27 +2143,27 @@ export const CorrectnessPartsSchema: GenMessage<CorrectnessParts> = /*@__PURE__*
   messageDesc(file_gradewire_v1_types, 37);
 
 /**
- * A grader's opinion of the reference that gave the score.
+ * A grader's result for the reference that gave the score.
  *
  * @generated from message gradewire.v1.GraderParts
  */
 export type GraderParts = Message<"gradewire.v1.GraderParts"> & {
   /**
-   * Of "right", the highest of the pieces; the score is the logistic function of it, divided by the model's temperature.
+   * Logit of "right", the highest of all pieces. The score is the logistic function of logit / temperature of the model.
    *
    * @generated from field: double logit = 1;
    */
   logit: number;
 
   /**
-   * Overlapping pieces in which the answer was read, 1 to 8.
+   * Number of overlapping pieces of the answer, 1 to 8.
    *
    * @generated from field: uint32 pieces = 2;
    */
   pieces: number;
 
   /**
-   * Whether a part of question, reference or answer was not read.
+   * True if a part of question, reference or answer was not read.
    *
    * @generated from field: bool truncated = 3;
    */
@@ -2160,35 +2178,36 @@ export const GraderPartsSchema: GenMessage<GraderParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 38);
 
 /**
- * The step that decided, and why. What the judge said beside its score stands in results of its own metric.
+ * The step that decided, and its reason. The judge's other results are in the result of its own metric.
  *
  * @generated from message gradewire.v1.AutoParts
  */
 export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
-   * "exact_match", "correctness", "judge"; "nobody" where the judge was asked and failed, whose status the result has.
+   * "exact_match", "correctness", "judge"; "nobody" if the judge failed, with its status in the result.
    *
    * @generated from field: string decided_by = 1;
    */
   decidedBy: string;
 
   /**
-   * "certain": outside the band. "sample": the same, and the answer is of the sample that the judge is asked about as well. "band":
-   * inside it, so the judge decides. "refused": inside it, and on the rows of the fit the judge was no better there.
+   * "certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the judge. "band": inside,
+   * so
+   * the judge decides. "refused": inside, but on the rows of the fit the judge was no better there.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Probability of correctness; absent where exact_match decided.
+   * Probability of correctness; absent if exact_match decided.
    *
    * @generated from field: optional double probability = 3;
    */
   probability?: number | undefined;
 
   /**
-   * Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, both ends included.
+   * Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including both ends.
    *
    * @generated from field: optional double band_lower = 4;
    */
@@ -2202,28 +2221,28 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   bandUpper?: number | undefined;
 
   /**
-   * Whether the answer is of the sample.
+   * True if the answer is in the sample.
    *
    * @generated from field: bool sampled = 6;
    */
   sampled: boolean;
 
   /**
-   * How asking the judge ended, by the status's name without STATUS_; empty where it was not asked.
+   * Status of the call to the judge, without STATUS_; empty without a call.
    *
    * @generated from field: string judge_status = 7;
    */
   judgeStatus: string;
 
   /**
-   * Score of the judge, whether or not it decided; absent where it was not asked, or failed.
+   * The judge's score, even if it did not decide; absent if there was no call, or it failed.
    *
    * @generated from field: optional double judge_score = 8;
    */
   judgeScore?: number | undefined;
 
   /**
-   * The judge's verdict; absent likewise.
+   * The judge's verdict; absent in the same cases.
    *
    * @generated from field: optional bool judge_correct = 9;
    */
@@ -2249,7 +2268,7 @@ export const AutoPartsSchema: GenMessage<AutoParts> = /*@__PURE__*/
  */
 export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   /**
-   * Position in ScoreRequest.metrics; Provenance stands at the same position of the reply.
+   * Position in ScoreRequest.metrics, and in the Provenance list of the response.
    *
    * @generated from field: uint32 metric_index = 1;
    */
@@ -2268,7 +2287,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   status: Status;
 
   /**
-   * For people: what went wrong and what to do, at most 1 000 characters. Never holds text of other items or internals.
+   * The error and its remedy, for users. At most 1 000 characters; without texts of other items and internals.
    *
    * @generated from field: string message = 4;
    */
@@ -2364,7 +2383,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whether the answer counts as right, where the metric gives a verdict.
+   * True if the answer counts as right; absent if the metric gives no verdict.
    *
    * @generated from field: optional bool correct = 8;
    */
@@ -2381,7 +2400,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   timing?: Timing | undefined;
 
   /**
-   * Seconds after which trying again may help; with STATUS_UNAVAILABLE where the server can tell.
+   * Seconds to wait before a retry, with STATUS_UNAVAILABLE, if the server can estimate them.
    *
    * @generated from field: optional double retry_after_s = 18;
    */
@@ -2396,7 +2415,7 @@ export const MetricResultSchema: GenMessage<MetricResult> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 40);
 
 /**
- * How an (item, metric) pair ended. Only STATUS_OK carries a score; a failure never becomes a number.
+ * Outcome of an (item, metric) pair. Only STATUS_OK carries a score; a failure never becomes a number.
  *
  * @generated from enum gradewire.v1.Status
  */
@@ -2412,7 +2431,8 @@ export enum Status {
   OK = 1,
 
   /**
-   * The item itself is at fault: no reference, a blank reference, too large, synthetic answers that do not match the references.
+   * The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
+   * references.
    *
    * @generated from enum value: STATUS_INVALID_INPUT = 2;
    */
@@ -2426,28 +2446,28 @@ export enum Status {
   EMPTY_PREDICTION = 3,
 
   /**
-   * A parameter of this metric is out of range; the metric fails for all items, other metrics are scored.
+   * A parameter of this metric is out of range. The metric fails for all items; other metrics are scored.
    *
    * @generated from enum value: STATUS_INVALID_PARAMETER = 4;
    */
   INVALID_PARAMETER = 4,
 
   /**
-   * The model that the metric needs is not loaded here, or has another digest than the one asked for.
+   * The model that the metric needs is not loaded, or has another digest than the request names.
    *
    * @generated from enum value: STATUS_MODEL_UNAVAILABLE = 5;
    */
   MODEL_UNAVAILABLE = 5,
 
   /**
-   * Prepared synthetic answers were asked for and at least one is missing: call References.Prepare first.
+   * The request wants prepared synthetic answers and at least one is missing: call References.Prepare first.
    *
    * @generated from enum value: STATUS_NOT_PREPARED = 6;
    */
   NOT_PREPARED = 6,
 
   /**
-   * A backend failed or is away; trying again may help.
+   * A backend failed or is down. A retry may help.
    *
    * @generated from enum value: STATUS_UNAVAILABLE = 7;
    */
@@ -2461,28 +2481,28 @@ export enum Status {
   TIMEOUT = 8,
 
   /**
-   * A judge's output could not be read.
+   * The server could not read a judge's output.
    *
    * @generated from enum value: STATUS_UNPARSABLE = 9;
    */
   UNPARSABLE = 9,
 
   /**
-   * A defect of the server; its log has the details under the request id.
+   * A defect of the server. Its log has the details under the request id.
    *
    * @generated from enum value: STATUS_INTERNAL = 10;
    */
   INTERNAL = 10,
 
   /**
-   * The metric shows pictures, and its judge cannot see: name one that can (Model.sees_images).
+   * The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images).
    *
    * @generated from enum value: STATUS_JUDGE_CANNOT_SEE = 11;
    */
   JUDGE_CANNOT_SEE = 11,
 
   /**
-   * Of a pair: the judge preferred another answer when the two were shown in the other order.
+   * The judge's verdicts in the two orders of a pair contradict each other (CompareDecision).
    *
    * @generated from enum value: STATUS_INCONSISTENT = 12;
    */
@@ -2496,7 +2516,7 @@ export const StatusSchema: GenEnum<Status> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 0);
 
 /**
- * Remarks beside a score that stands.
+ * Notes on a score that is valid.
  *
  * @generated from enum gradewire.v1.Warning
  */
@@ -2507,28 +2527,28 @@ export enum Warning {
   UNSPECIFIED = 0,
 
   /**
-   * A text was longer than the encoder or judge reads, or gave more windows than are looked at; only its beginning counted.
+   * A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted.
    *
    * @generated from enum value: WARNING_TRUNCATED = 1;
    */
   TRUNCATED = 1,
 
   /**
-   * The metric's threshold and weights are not calibrated for this model: trust the order, not `correct`.
+   * The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`.
    *
    * @generated from enum value: WARNING_UNCALIBRATED = 2;
    */
   UNCALIBRATED = 2,
 
   /**
-   * The probability lies inside the band in which the metric's verdict is not trusted: have a person or a judge look.
+   * The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide.
    *
    * @generated from enum value: WARNING_UNCERTAIN = 3;
    */
   UNCERTAIN = 3,
 
   /**
-   * A judge was not shown all words of the prediction: some call it right, which is for the judge to say.
+   * The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide.
    *
    * @generated from enum value: WARNING_MASKED = 4;
    */
@@ -2542,7 +2562,7 @@ export const WarningSchema: GenEnum<Warning> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 1);
 
 /**
- * Variants of SMILE that differ in their formula.
+ * Variants of SMILE with different formulas.
  *
  * @generated from enum gradewire.v1.SmilePreset
  */
@@ -2560,35 +2580,35 @@ export enum SmilePreset {
   V1 = 1,
 
   /**
-   * As V1, but one encoder pass over the prediction ranks its windows and only the closest few are embedded alone.
+   * V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own.
    *
    * @generated from enum value: SMILE_PRESET_FAST = 2;
    */
   FAST = 2,
 
   /**
-   * As V1, but windows are looked at in context: one encoder pass over the prediction, and none is embedded alone.
+   * V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own.
    *
    * @generated from enum value: SMILE_PRESET_ONE_PASS = 5;
    */
   ONE_PASS = 5,
 
   /**
-   * As FAST, and an answer that is longer than the encoder reads is read to its end, in pieces that overlap.
+   * FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces.
    *
    * @generated from enum value: SMILE_PRESET_WHOLE = 7;
    */
   WHOLE = 7,
 
   /**
-   * As the paper's text has it: exact is 0 or 1.
+   * The formula of the paper's text: exact is 0 or 1.
    *
    * @generated from enum value: SMILE_PRESET_PAPER = 3;
    */
   PAPER = 3,
 
   /**
-   * As the authors' program computes it: raw cosines, and another sentence_weight.
+   * The formula of the authors' program: raw cosines, and another sentence_weight.
    *
    * @generated from enum value: SMILE_PRESET_REFERENCE_CODE = 4;
    */
@@ -2602,7 +2622,7 @@ export const SmilePresetSchema: GenEnum<SmilePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 2);
 
 /**
- * Sentence that the prediction as a whole is compared with.
+ * The sentence to compare with the whole prediction.
  *
  * @generated from enum gradewire.v1.SyntheticMode
  */
@@ -2641,7 +2661,7 @@ export const SyntheticModeSchema: GenEnum<SyntheticMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 3);
 
 /**
- * Which references the weights of rare words (idf) are counted over.
+ * The references over which weights of rare words (idf) are counted.
  *
  * @generated from enum gradewire.v1.Corpus
  */
@@ -2652,21 +2672,21 @@ export enum Corpus {
   UNSPECIFIED = 0,
 
   /**
-   * No weights: every token counts alike. The default of bertscore; cider has no such form.
+   * No weights: every token counts the same. The default of bertscore; cider requires weights.
    *
    * @generated from enum value: CORPUS_NONE = 1;
    */
   NONE = 1,
 
   /**
-   * The references of the request's items. The default of cider. A stream has no such corpus.
+   * The references of the request's items. The default of cider. Not available in a stream.
    *
    * @generated from enum value: CORPUS_REQUEST = 2;
    */
   REQUEST = 2,
 
   /**
-   * The references that References.Prepare was given for ScoreRequest.reference_set with this metric.
+   * The references that References.Prepare received for ScoreRequest.reference_set with this metric.
    *
    * @generated from enum value: CORPUS_PREPARED = 3;
    */
@@ -2680,7 +2700,7 @@ export const CorpusSchema: GenEnum<Corpus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 4);
 
 /**
- * Which of precision, recall and their harmonic mean becomes the score.
+ * The measure that becomes the score: precision, recall or their harmonic mean.
  *
  * @generated from enum gradewire.v1.Measure
  */
@@ -2715,7 +2735,7 @@ export const MeasureSchema: GenEnum<Measure> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 5);
 
 /**
- * How annotators that gave the prediction's answer become a score.
+ * Rules that turn the number of agreeing annotators into a score.
  *
  * @generated from enum gradewire.v1.VqaConsensus
  */
@@ -2726,7 +2746,7 @@ export enum VqaConsensus {
   UNSPECIFIED = 0,
 
   /**
-   * The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Needs two references.
+   * The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references.
    *
    * @generated from enum value: VQA_CONSENSUS_LEAVE_ONE_OUT = 1;
    */
@@ -2740,7 +2760,7 @@ export enum VqaConsensus {
   DIRECT = 2,
 
   /**
-   * 1 where any reference agrees, else 0: for data with one reference.
+   * 1 if any reference agrees, else 0: for data with one reference.
    *
    * @generated from enum value: VQA_CONSENSUS_SINGLE = 3;
    */
@@ -2754,7 +2774,7 @@ export const VqaConsensusSchema: GenEnum<VqaConsensus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 6);
 
 /**
- * Whether answers on which all annotators agree are normalised (articles, punctuation, number words) like others.
+ * Normalisation (articles, punctuation, number words) of answers on which all annotators agree.
  *
  * @generated from enum gradewire.v1.VqaNormalise
  */
@@ -2765,7 +2785,7 @@ export enum VqaNormalise {
   UNSPECIFIED = 0,
 
   /**
-   * No: they are compared as they are, as the challenge's program does ("Yes" is not ten times "yes"). The default.
+   * Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default.
    *
    * @generated from enum value: VQA_NORMALISE_OFFICIAL = 1;
    */
@@ -2795,7 +2815,7 @@ export enum MeteorSynonyms {
   UNSPECIFIED = 0,
 
   /**
-   * WordNet's, whose files the server must have. The default.
+   * WordNet. The server must have its files. The default.
    *
    * @generated from enum value: METEOR_SYNONYMS_WORDNET = 1;
    */
@@ -2816,7 +2836,7 @@ export const MeteorSynonymsSchema: GenEnum<MeteorSynonyms> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 8);
 
 /**
- * How probabilities of a scale's labels become one value.
+ * Rules that turn the probabilities of a scale's labels into one value.
  *
  * @generated from enum gradewire.v1.LabelValue
  */
@@ -2827,14 +2847,14 @@ export enum LabelValue {
   UNSPECIFIED = 0,
 
   /**
-   * The label with the highest probability, as the papers have it.
+   * The label with the highest probability, as in the papers.
    *
    * @generated from enum value: LABEL_VALUE_MOST_PROBABLE = 1;
    */
   MOST_PROBABLE = 1,
 
   /**
-   * The mean of the labels, weighted with their probabilities.
+   * The mean of the labels, weighted by their probabilities.
    *
    * @generated from enum value: LABEL_VALUE_EXPECTED = 2;
    */
@@ -2848,7 +2868,7 @@ export const LabelValueSchema: GenEnum<LabelValue> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 9);
 
 /**
- * Who grades answers to binary questions (the most common reference is yes or no).
+ * The grader of answers to binary questions (the most common reference is yes or no).
  *
  * @generated from enum gradewire.v1.BinaryQuestions
  */
@@ -2859,14 +2879,14 @@ export enum BinaryQuestions {
   UNSPECIFIED = 0,
 
   /**
-   * The judge, as the paper has it.
+   * The judge, as in the paper.
    *
    * @generated from enum value: BINARY_QUESTIONS_JUDGE = 1;
    */
   JUDGE = 1,
 
   /**
-   * A rule: a prediction that is yes or no and nothing else, against the majority of the references; the judge, where it is not.
+   * A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others.
    *
    * @generated from enum value: BINARY_QUESTIONS_RULE = 2;
    */
@@ -2880,7 +2900,7 @@ export const BinaryQuestionsSchema: GenEnum<BinaryQuestions> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 10);
 
 /**
- * What the judge writes before its rating.
+ * The text that the judge writes before its rating.
  *
  * @generated from enum gradewire.v1.LaveMode
  */
@@ -2912,7 +2932,7 @@ export const LaveModeSchema: GenEnum<LaveMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 11);
 
 /**
- * Which demonstrations stand before the item.
+ * Demonstrations to show before the item.
  *
  * @generated from enum gradewire.v1.Demonstrations
  */
@@ -2952,7 +2972,7 @@ export const DemonstrationsSchema: GenEnum<Demonstrations> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 12);
 
 /**
- * What an answer that the judge calls right has to withstand.
+ * A test that an answer must pass after the judge called it right.
  *
  * @generated from enum gradewire.v1.JudgeGuard
  */
@@ -2970,8 +2990,9 @@ export enum JudgeGuard {
   NONE = 1,
 
   /**
-   * Where the answer does not have half of the words of a reference, the judge is asked again, against another question's
-   * key: it must not believe the answer there, too, as it does where an answer talks to it.
+   * Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
+   * the
+   * judge calls it right there too, because then the answer probably talks to the judge.
    *
    * @generated from enum value: JUDGE_GUARD_OTHER_KEY = 2;
    */
@@ -2985,7 +3006,7 @@ export const JudgeGuardSchema: GenEnum<JudgeGuard> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 13);
 
 /**
- * Which of several aliases, each of them a right answer, a judge is shown. Of annotators' votes it is shown all.
+ * References to show a judge if several are aliases, each of them a right answer. Annotators' votes are always all shown.
  *
  * @generated from enum gradewire.v1.ShownReferences
  */
@@ -2996,7 +3017,7 @@ export enum ShownReferences {
   UNSPECIFIED = 0,
 
   /**
-   * The one that is closest to the prediction.
+   * The reference closest to the prediction.
    *
    * @generated from enum value: SHOWN_REFERENCES_CLOSEST = 1;
    */
@@ -3008,7 +3029,7 @@ export enum ShownReferences {
   ALL = 2,
 
   /**
-   * The closest where it has a word in common with the prediction, else all. The default.
+   * The closest reference if it shares a word with the prediction, else all. The default.
    *
    * @generated from enum value: SHOWN_REFERENCES_AUTO = 3;
    */
@@ -3041,7 +3062,8 @@ export enum LavePreset {
 
   /**
    * The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-   * prompt with the ratings 1 to 3.
+   * prompt
+   * with ratings 1 to 3.
    *
    * @generated from enum value: LAVE_PRESET_PAPER = 2;
    */
@@ -3055,7 +3077,7 @@ export const LavePresetSchema: GenEnum<LavePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 15);
 
 /**
- * What the judge does before it grades.
+ * The judge's work before it grades.
  *
  * @generated from enum gradewire.v1.GradeStyle
  */
@@ -3066,14 +3088,14 @@ export enum GradeStyle {
   UNSPECIFIED = 0,
 
   /**
-   * Verdict and grade at once. The default.
+   * No work: verdict and grade at once. The default.
    *
    * @generated from enum value: GRADE_STYLE_MATCH = 1;
    */
   MATCH = 1,
 
   /**
-   * The key facts of both answers are written out first, then compared.
+   * Write out the key facts of both answers, then compare them.
    *
    * @generated from enum value: GRADE_STYLE_EXTRACT = 2;
    */
@@ -3087,7 +3109,7 @@ export const GradeStyleSchema: GenEnum<GradeStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 16);
 
 /**
- * What the judge writes before its verdict.
+ * The text that the judge writes before its verdict.
  *
  * @generated from enum gradewire.v1.VerdictStyle
  */
@@ -3126,7 +3148,7 @@ export const VerdictStyleSchema: GenEnum<VerdictStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 17);
 
 /**
- * What the judge writes before its verdict.
+ * The text that the judge writes before its verdict.
  *
  * @generated from enum gradewire.v1.CompareMode
  */
@@ -3158,7 +3180,7 @@ export const CompareModeSchema: GenEnum<CompareMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 18);
 
 /**
- * What the verdicts of both orders must say for an answer to win.
+ * The verdicts of both orders that make an answer win.
  *
  * @generated from enum gradewire.v1.CompareDecision
  */
@@ -3176,7 +3198,7 @@ export enum CompareDecision {
   BOTH = 1,
 
   /**
-   * One says that it wins, the other one that or a tie; STATUS_INCONSISTENT where either answer wins once.
+   * One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once.
    *
    * @generated from enum value: COMPARE_DECISION_MAJORITY = 2;
    */
@@ -3190,7 +3212,7 @@ export const CompareDecisionSchema: GenEnum<CompareDecision> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 19);
 
 /**
- * Which judge metric AutoParameters asks, with its default parameters.
+ * The judge metric that AutoParameters uses, with its default parameters.
  *
  * @generated from enum gradewire.v1.AutoJudge
  */

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from tests.support.examples import example_count
 
-from gradewire_stats import systems
+from gradewire_stats import model_ranks
 from gradewire_stats.agreement.rows import JudgedRows
-from gradewire_stats.systems import MOST_MODELS, kendall_of, pearson_of, spearman_of, system_tables
+from gradewire_stats.model_ranks import MOST_MODELS, kendall_of, pearson_of, spearman_of, system_tables
 
 NAN = math.nan
 FloatArray = NDArray[np.float64]
@@ -131,7 +131,7 @@ def test_many_models_take_little_memory_and_still_more_have_no_table(monkeypatch
         compared.append(x.size * x.shape[1])
         return kendall_of(x, y)
 
-    monkeypatch.setattr(systems, "kendall_of", counted)
+    monkeypatch.setattr(model_ranks, "kendall_of", counted)
     few = judged({"m": labels[1:]}, labels[1:], names[1:], [""] * MOST_MODELS)
     assert system_tables(few, resamples=1000)[0].lines[0].kendall.value == 1
     assert max(compared) <= 4_000_000, "pairs of models at a time, over all draws"

@@ -1,4 +1,4 @@
-"""Models under test as metrics rank them, beside how people do: means by model (SFVE, table 3), system-level ranks."""
+"""Rank models by metrics and by human labels: means by model (SFVE, table 3) and rank correlations over models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from gradewire_stats.agreement.rows import JudgedRows, rows_by
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
 
 LEAST_MODELS = 3
-"""With two models every metric ranks them rightly or wrongly: no correlation says more."""
+"""Minimum number of models for a correlation: with two it is only 1 or -1."""
 MOST_MODELS = 100
-"""Of more models there are no tables: each draw compares every model with every other one."""
-# Pairs of models that are compared at a time, over all draws.
+"""Maximum number of models for tables, because each draw compares every pair of models."""
+# Number of pairs of models to compare at a time, over all draws.
 _PAIRS_AT_A_TIME = 4_000_000
-# Means that differ by less differ by rounding: equal labels summed in another order are still equal.
+# Means closer than this differ only by rounding: equal labels summed in another order are still equal.
 _DECIMALS = 12
-# Stands for the labels among the metrics, none of which is called so.
-_PEOPLE = "\x00people"
+# Key of the labels among the metrics. No metric has this name.
+_HUMAN = "\x00human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class SystemMeans:
 
     Attributes:
         means: Mean score of each model, on the rows that the metric scored.
-        people: Mean label of each model on the same rows.
         failed: Rows that the metric did not score.
-        kendall: tau-b of the two, over the models; NaN for fewer than `LEAST_MODELS`, or where a side is all alike.
-        spearman: Their rank correlation, likewise.
-        pearson: Their linear correlation, likewise.
+        kendall: tau-b of the two, over the models; NaN for fewer than `LEAST_MODELS`, or if a side is constant.
+        spearman: Rank correlation; NaN in the same cases.
+        pearson: Linear correlation; NaN in the same cases.
     """
 
     metric: str
     means: Sequence[Estimate]
     people: Sequence[Estimate]
+    """Mean label of each model on the same rows."""
     failed: int
     kendall: Estimate
     spearman: Estimate
@@ -49,32 +49,33 @@ class SystemTable:
     """Models by metrics.
 
     Attributes:
-        dataset: The data set that the rows are of; "" for all rows.
-        models: Those that have rows here, in the order of all figures.
-        people: Mean label of each model, over all rows.
-        lines: One for each metric.
+        dataset: Data set of the rows; "" for all rows.
+        models: Models with rows here, in the order of all columns.
+        lines: One row for each metric.
     """
 
     dataset: str
     models: Sequence[str]
     people: Sequence[Estimate]
+    """Mean label of each model, over all rows."""
     lines: Sequence[SystemMeans]
 
 
 def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
-    """Means by model and system-level rank correlation, for each data set and over all rows.
+    """Compute means and rank correlations of models, for each data set and over all rows.
 
-    Means of one metric are compared between models; those of two metrics lie on scales of their own. Over all rows of
-    several data sets a model that answered the easier ones stands higher, with people and metrics alike.
+    Compare a metric's means between models, but not between metrics, because their scales differ. Over all rows of
+    several data sets, a model that answered the easier ones ranks higher, with annotators and metrics alike.
 
     Args:
-        rows: Scores and labels; a row without a score is in no figure of that metric, the label beside it included.
+        rows: Scores and labels. A metric's statistics, also its mean labels, leave out rows without a score.
         resamples: Draws of whole questions, within each data set.
-        seed: Same seed, same intervals.
+        seed: Seed of the draws.
 
     Returns:
-        A table for each data set, if there are several, and the one over all rows last; none for fewer than two models,
-        nor for more than `MOST_MODELS`.
+        A table for each data set if there are several, and one over all rows last; empty for fewer than two or more
+        than
+        `MOST_MODELS` models.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
@@ -85,7 +86,7 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
     strata = strata_of(rows.datasets, clusters)
     places = rows_by(list(map(str, rows.datasets)))
     several = {name: where for name, where in places.items() if name and len(places) > 1}
-    labelled = {_PEOPLE: rows.labels, **rows.scores}
+    labelled = {_HUMAN: rows.labels, **rows.scores}
     tables = []
     for dataset, where in (*several.items(), ("", np.arange(len(rows.labels)))):
         by_model = rows_by([str(rows.models[row]) for row in where])
@@ -106,7 +107,7 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         SystemTable(
             dataset,
             models,
-            sums[_PEOPLE].line("", strata).people,
+            sums[_HUMAN].line("", strata).people,
             [sums[metric].line(metric, strata) for metric in rows.scores],
         )
         for dataset, models, sums in tables
@@ -114,14 +115,14 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
 
 
 def models_of(rows: JudgedRows) -> list[str]:
-    """The models under test, by name; rows without one count for none."""
+    """Return the models under test, by name, without rows that have none."""
     return sorted({str(model) for model in rows.models if str(model)})
 
 
 class _Sums:
-    """Sums of one metric by question and model, and the means of models in all draws so far.
+    """Sums of a metric by question and model, and the models' means in all draws so far.
 
-    `of_model` is -1 for rows that are of another data set or have no model.
+    `of_model` is -1 for rows of another data set or without a model.
     """
 
     def __init__(
@@ -161,24 +162,24 @@ class _Sums:
             for value, values in zip(_correlations(point), correlations, strict=True)
         )
         of_model = [free_clusters(self.questions[count > 0], strata) for count in self._sums[2].T]
-        means, people = (
+        means, human = (
             [
                 estimate(float(point[side, 0, model]), drawn[side, :, model], questions=questions)
                 for model, questions in enumerate(of_model)
             ]
             for side in (0, 1)
         )
-        return SystemMeans(metric, means, people, self._failed, kendall, spearman, pearson)
+        return SystemMeans(metric, means, human, self._failed, kendall, spearman, pearson)
 
 
 def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of scores and labels, float64[2, draws, models], of their sums and counts, float64[3, draws, models]."""
+    """Return means of scores and labels, float64[2, draws, models], from sums and counts, float64[3, draws, models]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.round(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan), _DECIMALS))
 
 
 def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """tau-b, Spearman and Pearson of scores with labels, float64[3, draws]."""
+    """Return tau-b, Spearman and Pearson of scores with labels, float64[3, draws]."""
     at_a_time = max(1, _PAIRS_AT_A_TIME // means.shape[2] ** 2)
     found = [
         [how(*means[:, start : start + at_a_time]) for how in (kendall_of, spearman_of, pearson_of)]
@@ -188,19 +189,19 @@ def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _difference_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sign of the difference of each two models, float64[draws, models, models]."""
+    """Return the sign of the difference of each two models, float64[draws, models, models]."""
     return np.sign(values[:, :, None] - values[:, None, :])
 
 
 def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """tau-b over models in every draw.
+    """Return tau-b over models in every draw.
 
     Args:
         x: float64[draws, models].
         y: float64[draws, models].
 
     Returns:
-        float64[draws]; NaN for fewer than `LEAST_MODELS`, where a side is all alike, and where a model has no mean.
+        float64[draws]; NaN for fewer than `LEAST_MODELS`, if a side is constant, or if a model has no mean.
     """
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
@@ -211,17 +212,17 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def spearman_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rank correlation over models in every draw; arguments and result as those of `kendall_of`."""
-    # The sum of these signs is twice a midrank's distance from the middle.
+    """Return the rank correlation over models in every draw; arguments and result as in `kendall_of`."""
+    # The sum of these signs is twice the distance of a midrank from the middle.
     return pearson_of(_difference_signs(x).sum(axis=2), _difference_signs(y).sum(axis=2))
 
 
 def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Linear correlation over models in every draw; arguments and result as those of `kendall_of`."""
+    """Return the linear correlation over models in every draw; arguments and result as in `kendall_of`."""
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     spread = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
-    # What rounding leaves of models that are all alike is no spread.
+    # Rounding can leave a small spread for equal models; ignore it.
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(spread > 1e-15, (dx * dy).sum(axis=1) / spread, np.nan))
