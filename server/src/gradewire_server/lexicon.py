@@ -17,7 +17,7 @@ from gradewire_server.domain.ports import Lexicon
 
 _log = logging.getLogger(__name__)
 
-# Suffix that is cut, suffix that is put in its place: the rules of detachment of morphy(7WN), and NLTK's "ves".
+# Suffixes and their replacements: the rules of detachment of morphy(7WN), and NLTK's "ves".
 _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "noun": (
         ("s", ""),
@@ -45,11 +45,11 @@ _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _REMEMBERED_WORDS: Final = 65_536
 _FIXED_FIELDS: Final = 6
-"""Fields of a line of the index: lemma, part of speech, synsets, pointers, senses, ranked senses."""
+"""The fixed fields of an index line: lemma, part of speech, synsets, pointers, senses, ranked senses."""
 
 
 class WordNetError(ValueError):
-    """A file is not what WordNet's format says."""
+    """A file that does not follow WordNet's format."""
 
 
 class _PartOfSpeech:
@@ -65,13 +65,13 @@ class _PartOfSpeech:
             self._exceptions[inflected] = lemmas
 
     def synonyms(self, word: str) -> Iterator[str]:
-        """Single words that share a sense with `word` or one of its base forms, in no order, repeated."""
+        """Yield single words that share a sense with `word` or one of its base forms, unordered, with repetitions."""
         for form in dict.fromkeys((word, *self._base_forms(word))):
             for offset in self._senses(form):
                 yield from (name for name in self._members(offset) if "_" not in name)
 
     def senses(self, lemma: str) -> Iterator[tuple[str, ...]]:
-        """Members of each sense of a lemma as the index writes it, most frequent sense first."""
+        """Yield the members of each sense of a lemma in index form, most frequent sense first."""
         return (tuple(self._members(offset)) for offset in self._senses(lemma))
 
     def _base_forms(self, word: str) -> list[str]:
@@ -80,14 +80,14 @@ class _PartOfSpeech:
         return [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
 
     def _senses(self, lemma: str) -> list[int]:
-        """Offsets of the lemma's synsets in the data file; none where it is not in the index."""
+        """Return the offsets of the lemma's synsets in the data file; empty if the index lacks it."""
         key = lemma.encode()
         low, high = 0, len(self._index) if key else 0
         while low < high:
             start = self._index.rfind(b"\n", low, (low + high) // 2) + 1 or low
             end = self._index.find(b"\n", start)
             line = self._index[start:end]
-            found = line.partition(b" ")[0]  # empty for the licence, which comes first
+            found = line.partition(b" ")[0]  # empty for the licence at the start of the file
             if found == key:
                 return _offsets(line)
             if found < key:
@@ -101,11 +101,11 @@ class _PartOfSpeech:
         fields = line.decode("ascii").split()
         try:
             if int(fields[0]) != offset:
-                raise WordNetError(f"data at {offset} is of another synset")
+                raise WordNetError(f"the data at {offset} belong to another synset")
             names = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
         except (IndexError, ValueError) as error:
-            raise WordNetError(f"data at {offset} cannot be read") from error
-        # Adjectives may carry where they stand: galore(ip).
+            raise WordNetError(f"the data at {offset} cannot be read") from error
+        # Adjectives may have a marker for their position: galore(ip).
         return (name.partition("(")[0] for name in names)
 
 
@@ -128,7 +128,7 @@ def _offsets(line: bytes) -> list[int]:
 
 
 class WordNet:
-    """The files of WordNet in a directory, opened; safe to use from several threads.
+    """The opened files of WordNet in a directory, for use on several threads.
 
     Raises:
         OSError: A file is missing or cannot be read.
@@ -139,22 +139,22 @@ class WordNet:
         self._parts = [_PartOfSpeech(directory, name) for name in _ENDINGS]
         self.synonyms = lru_cache(maxsize=_REMEMBERED_WORDS)(self._synonyms)
         if "cat" not in self.synonyms("cat"):
-            raise WordNetError("these are not WordNet's files: there is no cat in them")
+            raise WordNetError("these are not WordNet's files: they lack the word 'cat'")
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return members of each sense of a noun or a name, most frequent sense first.
+        """Return the members of each sense of a noun or a name, most frequent sense first.
 
-        Several words of a base form in lower case are parted by blanks. WordNetError is raised where the files are
+        `phrase` is a base form in lower case, with blanks between words. Raise WordNetError if the files are
         broken.
         """
         senses = self._parts[0].senses("_".join(phrase.split()))
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)
 
     def _synonyms(self, word: str) -> frozenset[str]:
-        """Single words that share a sense with a lower-case word, itself among them where WordNet knows it; else none.
+        """Return single words that share a sense with a lower-case word, including itself; empty if WordNet lacks it.
 
         Raises:
-            WordNetError: The files are broken.
+            WordNetError: The files are damaged.
         """
         return frozenset(name for part in self._parts for name in part.synonyms(word))
 
@@ -167,7 +167,7 @@ _ADVICE: Final = (
 
 
 def usual_directory() -> Path:
-    """Return the directory of WordNet's own programs ($WNSEARCHDIR, $WNHOME/dict), else that of Debian."""
+    """Return the directory from WordNet's own variables ($WNSEARCHDIR, $WNHOME/dict), or else Debian's."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -176,10 +176,10 @@ def usual_directory() -> Path:
 
 
 class Thesaurus(Lexicon):
-    """Looks up synonyms; used on the event loop.
+    """A lexicon of WordNet's synonyms, for the event loop.
 
     Args:
-        directory: Of WordNet's files; None for the usual one.
+        directory: The directory of WordNet's files; None for the usual one.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -189,7 +189,7 @@ class Thesaurus(Lexicon):
 
     @override
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        # Files that come later are found without a restart.
+        # Files that are installed later are found without a restart.
         async with self._opening:
             if self._opened is None:
                 try:

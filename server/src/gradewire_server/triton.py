@@ -1,4 +1,4 @@
-"""NVIDIA Triton for encoders and judges: errors, counters, and the one client of Triton's library."""
+"""The client of NVIDIA Triton for encoders and judges, with its errors and counters."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -23,33 +23,33 @@ _LOAD_TIMEOUT_S: Final = 120.0
 _CHANNEL: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # A server that comes back is found within a second, where gRPC's own patience grows to two minutes.
+    # A server that is back is found within a second; gRPC's default wait grows to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 5000),  # in fact the time that connecting may take
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name, the timeout of connecting
     ("grpc.use_local_subchannel_pool", 1),
-    # A host that vanished without a word is noticed while calls are open.
+    # Pings detect a host that has vanished while calls are open.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 5000),
 )
 
 
 class Counts(NamedTuple):
-    """Requests that were answered well, and with an error, since the model was loaded.
+    """The numbers of successful and failed requests since the model was loaded.
 
-    Of a model that is ill `failed` tells a load more surely, which a model under traffic soon brings to where it was.
+    For a broken model, `failed` identifies a load more reliably: traffic soon brings the other back to its value.
     """
 
     succeeded: int
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return whether these can be later counts of the same load, which both only rise."""
+        """Return True if these can be later counts of the same load, in which both only rise."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
 class Fault(StrEnum):
-    """Kinds of errors; also the label of the counter of failed inferences."""
+    """The kind of an error, which is also a label of the counter of failed inferences."""
 
     UNREACHABLE = "unreachable"
     NOT_READY = "not_ready"
@@ -65,7 +65,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a kind of error: the failure that callers get, and whether it counts for the breaker."""
+    """The meaning of a kind of error: the failure for callers, and True if it counts for the breaker."""
 
     failure: Failure
     breaks: bool
@@ -99,7 +99,7 @@ MEANINGS: Final[dict[Fault, Meaning]] = {
 
 _BY_CODE: Final = {
     "UNAVAILABLE": Fault.UNREACHABLE,
-    "CANCELLED": Fault.UNREACHABLE,  # by the other side: ours raises asyncio's own error
+    "CANCELLED": Fault.UNREACHABLE,  # cancelled by Triton; our own cancellation raises asyncio's error
     "NOT_FOUND": Fault.NOT_READY,
     "DEADLINE_EXCEEDED": Fault.LATE,
     "RESOURCE_EXHAUSTED": Fault.QUEUE_FULL,
@@ -107,7 +107,7 @@ _BY_CODE: Final = {
     "PERMISSION_DENIED": Fault.DENIED,
     "INVALID_ARGUMENT": Fault.REFUSED,
 }
-# Triton says UNAVAILABLE for several things; its words tell them apart.
+# Triton uses UNAVAILABLE for several errors, which differ by their text.
 _BY_WORDS: Final = (
     ("maximum queue size", Fault.QUEUE_FULL),
     ("timeout expired", Fault.QUEUE_TIMEOUT),
@@ -118,11 +118,11 @@ _BY_WORDS: Final = (
 )
 
 OVERLOAD: Final = frozenset({Fault.QUEUE_FULL, Fault.QUEUE_TIMEOUT})
-"""More to do than can be done in time; nothing is wrong with the model while it does something."""
+"""Kinds of errors that mean too much work for a model that is otherwise healthy."""
 
 
 class TritonError(Exception):
-    """A call of Triton's went wrong."""
+    """A failed call of Triton."""
 
     def __init__(self, kind: Fault, detail: str) -> None:
         super().__init__(detail)
@@ -137,7 +137,7 @@ def kind_of(code: str, message: str) -> Fault:
 
 
 def kind_of_words(message: str) -> Fault:
-    """Which kind an answer's error within a stream is, which has no status."""
+    """Return the kind of an error within a stream, which has only a text."""
     if "unknown model" in message or "unavailable due to" in message:
         return Fault.NOT_READY
     return _by_words(message, Fault.FAILED)
@@ -148,7 +148,7 @@ def _by_words(message: str, otherwise: Fault) -> Fault:
 
 
 class TritonClient:
-    """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
+    """A connection for all models, on the event loop that created it; it connects at first use.
 
     Raises:
         OSError: A certificate cannot be read.
@@ -168,32 +168,32 @@ class TritonClient:
         )
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         await self._client.close()
 
     async def is_ready(self, model: str) -> bool:
-        """Return whether Triton says that it can run a model; one of its processes that died does not change that."""
+        """Return True if Triton reports a model as ready; a dead process of the model does not change that."""
         ready: bool = await self._control("is_model_ready", model)
         return ready
 
     async def served(self, model: str) -> ServedModel:
-        """Return how Triton describes a model that it has loaded."""
+        """Return Triton's description of a loaded model."""
         reply = await self._control("get_model_config", model)
         return served_from_wire(reply.config.SerializeToString())
 
     async def states(self, model: str) -> frozenset[str]:
-        """Return the states of a model's versions: READY, LOADING, UNLOADING, UNAVAILABLE; empty: unknown."""
+        """Return the states of a model's versions (READY, LOADING, UNLOADING, UNAVAILABLE); empty if unknown."""
         index = await self._control("get_model_repository_index")
         return frozenset(each.state for each in index.models if each.name == model)
 
     async def counts(self, model: str) -> Counts:
-        """Return the numbers of requests that a model has answered since it was loaded."""
+        """Return the counts of a model's requests since it was loaded."""
         reply = await self._control("get_inference_statistics", model)
         statistics = [each.inference_stats for each in reply.model_stats]
         return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
 
     async def load(self, model: str) -> None:
-        """Have Triton load a model, or what has changed of it."""
+        """Have Triton load a model, or reload a changed one."""
         await self._control("load_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def unload(self, model: str) -> None:
@@ -201,7 +201,7 @@ class TritonClient:
         await self._control("unload_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def _control(self, method: str, *arguments: str, timeout_s: float = 0.0) -> Any:
-        """Return the reply to a call of the client library that computes nothing."""
+        """Return the reply to a control call, which computes nothing."""
         with _translated():
             return await getattr(self._client, method)(
                 *arguments, headers=self._headers, client_timeout=timeout_s or self._control_timeout_s
@@ -210,15 +210,15 @@ class TritonClient:
     async def infer(
         self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
     ) -> dict[str, NDArray[Any]]:
-        """Run one request of int64 tensors with a batch dimension; cancelling it cancels it in Triton too.
+        """Run a request with int64 tensors and a batch dimension; cancelling it also cancels it in Triton.
 
-        The time is for the whole call, and for its wait in Triton's queue.
+        The timeout covers the whole call, including its wait in Triton's queue.
 
         Returns:
             The outputs by name; read-only views of the reply.
 
         Raises:
-            TritonError: It failed, or an output is missing.
+            TritonError: The request failed, or an output is missing.
         """
         with _translated():
             reply = await self._client.infer(
@@ -238,14 +238,14 @@ class TritonClient:
     async def stream(
         self, model: str, inputs: Mapping[str, NDArray[Any]], *, timeout_s: float
     ) -> list[dict[str, NDArray[Any]]]:
-        """Run one request of a decoupled model; return the outputs of each answer by name, as they come.
+        """Run a request of a decoupled model; return the outputs of each answer by name, in order of arrival.
 
-        Each request has a gRPC stream of its own, all of them on the one connection: a stream is the smallest thing
-        that can be cancelled in Triton, and cancelling one must not take the others with it. Inputs are tensors of
+        Each request has its own gRPC stream on the shared connection: a stream is the smallest unit
+        that can be cancelled in Triton, and cancelling one must not affect the others. Inputs are tensors of
         bytes (dtype object), booleans or numbers, without a batch dimension.
 
         Raises:
-            TritonError: It failed.
+            TritonError: The request failed.
         """
         answers = []
         with _translated():
@@ -281,7 +281,7 @@ async def _once(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except grpc.aio.AioRpcError as error:  # which the client library translates of unary calls only
+    except grpc.aio.AioRpcError as error:  # the client library translates it for unary calls only
         message = error.details() or ""
         raise TritonError(kind_of(error.code().name, message), f"{error.code().name}: {message}") from error
     except InferenceServerException as error:

@@ -1,4 +1,4 @@
-"""The HTTP gateway as the server's child: its socket and settings, its process, and its restarts."""
+"""The HTTP gateway as a child process of the server: its socket, its settings, and its restarts."""
 
 import asyncio
 import fcntl
@@ -23,35 +23,35 @@ from gradewire_server.settings.server import Settings
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""Bytes of a socket's name; the system takes a few more."""
+"""The most bytes of a socket's path; the system allows a few more."""
 _PREFIX: Final = "gradewire-"
 _OWNER: Final = "owner"
-"""A file in a server's directory that the server has locked for as long as it lives."""
+"""A file in a server's directory that the server keeps locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0
 _STOP_S: Final = 15.0
-"""Longer than a gateway gives the requests that it answers."""
+"""Seconds for a gateway to stop: more than it gives the requests in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The socket of the gateway's callers and the address of its gRPC, which stay while gateways come and go."""
+    """The gateway's listening socket and gRPC address, which outlive restarts of the gateway."""
 
     listening: socket.socket
     private: str
 
     @property
     def port(self) -> int:
-        """Port to which callers connect."""
+        """The port to which callers connect."""
         port: int = self.listening.getsockname()[1]
         return port
 
 
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
-    """Bind the port of the HTTP API and make a directory that only this user can enter; raise BindError."""
+    """Bind the port of the HTTP API and create a directory that only this user can enter; raise BindError."""
     listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     with listening, private_directory() as directory:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
@@ -77,16 +77,16 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """Make a directory that only this user can enter, with a name short enough for sockets; remove it at the end.
+    """Create a directory that only this user can enter, with a path short enough for sockets; remove it at the end.
 
-    Those that killed servers have left beside it are removed first.
+    First remove the directories that killed servers have left behind.
     """
     directory = _directory_with_short_name()
     try:
         _remove_left_behind(directory.parent)
         with (directory / f"{_OWNER}.new").open("w") as owner:
             fcntl.flock(owner, fcntl.LOCK_EX)
-            # It has its name once it is locked: before, another server would take it for one that was left behind.
+            # Lock it before it gets its name; otherwise, another server would take it for one that was left behind.
             (directory / f"{_OWNER}.new").rename(directory / _OWNER)
             yield directory
     finally:
@@ -102,7 +102,7 @@ def _directory_with_short_name() -> Path:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove directories of servers of this user that are gone, whose locks the kernel has released."""
+    """Remove the directories of this user's dead servers, whose locks the kernel has released."""
     for directory in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if directory.is_symlink() or directory.stat().st_uid != os.getuid():
@@ -113,19 +113,19 @@ def _remove_left_behind(folder: Path) -> None:
 
 
 class GatewayLostError(Exception):
-    """The process ended, or hung and was ended; the message says which."""
+    """A gateway process that ended or hung; the message says which."""
 
 
 class GatewayProcess(SupervisedProcess):
-    """A process that answers HTTP; made by `open`."""
+    """A process that serves HTTP; create it with `open`."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
-        """Start one, and return once it takes requests.
+        """Start a gateway, and return when it accepts requests.
 
         Raises:
-            GatewayLostError: It ended, or was not ready in time.
-            OSError: No process can be made.
+            GatewayLostError: The process ended, or was not ready in time.
+            OSError: The process cannot be started.
         """
         gateway = cls(await start_module(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE))
         try:
@@ -138,7 +138,7 @@ class GatewayProcess(SupervisedProcess):
         return gateway
 
     async def lost(self) -> str:
-        """Wait until it ends or hangs; return how. It is gone by then."""
+        """Wait until the process ends, or kill it when it hangs; return what happened."""
         try:
             while True:
                 await self.wait_for_beat(_SILENT_S)
@@ -147,20 +147,20 @@ class GatewayProcess(SupervisedProcess):
             return str(error)
 
     async def wait_for_beat(self, timeout_s: float) -> None:
-        """Wait for a sign of life; raise GatewayLostError."""
+        """Wait for a heartbeat; raise GatewayLostError without one."""
         try:
             async with asyncio.timeout(timeout_s):
                 if await self.read_line():
                     return
         except TimeoutError:
-            raise GatewayLostError(f"the HTTP gateway has been silent for {timeout_s:g} s and was ended") from None
+            raise GatewayLostError(f"the HTTP gateway sent no heartbeat for {timeout_s:g} s and was killed") from None
         raise GatewayLostError(f"the HTTP gateway {await self.wait_for_exit()}")
 
 
 class GatewaySupervisor:
-    """One gateway at a time. Lives on one event loop.
+    """A supervisor of one gateway at a time, on one event loop.
 
-    `trouble` says why there is no gateway now; empty when there is one.
+    `trouble` is the reason why there is no gateway now, or "".
     """
 
     def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:
@@ -169,7 +169,7 @@ class GatewaySupervisor:
         self.trouble = "the HTTP gateway is starting"
 
     async def run(self) -> None:
-        """Keep one running until cancelled, which lets it answer what it has taken."""
+        """Keep a gateway running until cancelled; then let it answer the requests in flight."""
         await keep_running(self._run_until_lost)
 
     async def _run_until_lost(self) -> None:
@@ -184,7 +184,7 @@ class GatewaySupervisor:
                 self.trouble = await gateway.lost()
             finally:
                 await asyncio.shield(gateway.stop(_STOP_S))
-        _log.error("%s; starting another one", self.trouble)
+        _log.error("%s; starting a new process", self.trouble)
         self._restarted()
 
 
@@ -192,9 +192,9 @@ class GatewaySupervisor:
 async def running_gateway(
     endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
 ) -> AsyncIterator[GatewaySupervisor]:
-    """Keep a gateway running for as long as the context lasts; `restarted` is called at each loss.
+    """Keep a gateway running within the context; `restarted` is called at each loss.
 
-    `private` has the addresses of gRPC for the gateway alone, ``unix:PATH``, separated by commas.
+    `private` has the gateway's own gRPC addresses, ``unix:PATH``, separated by commas.
     """
     start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
     supervisor = GatewaySupervisor(start, restarted)

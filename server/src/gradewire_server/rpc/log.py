@@ -275,7 +275,7 @@ class JsonFormatter(logging.Formatter):
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # its end matters
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end matters
         return json.dumps(line)
 
 

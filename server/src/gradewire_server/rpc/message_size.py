@@ -1,4 +1,4 @@
-"""A message on the wire: count fields and memory before parsing, and parse large ones in turns."""
+"""Messages on the wire: count fields and memory before parsing, and parse large messages in slices."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_OTHER_FIELDS: Final = 1024
-"""Fields of a message beside its items, entries and metrics; far more than it has, and than later versions will."""
+"""The most other fields of a message than items, entries and metrics: far more than any version has."""
 _VARINT: Final = 0
 _FIXED_64: Final = 1
 _BYTES: Final = 2
@@ -32,35 +32,35 @@ _LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 _PER_BYTE: Final = 6
-"""The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
+"""Memory for each byte: the raw message, its protobuf, its texts, and metrics' words, windows and normal forms."""
 _PER_STRING: Final = 120
-"""A string or picture of a list, however short it is: in protobuf, as a text and its place in a tuple."""
+"""Memory for each string or picture in a list: in protobuf, as an object, and its slot in a tuple."""
 _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
-"""A result with its parts, its timing and where they come from."""
+"""Memory for a result with its parts, times and sources."""
 _MAX_STRINGS: Final = 500_000
-"""Strings of one message: far more than people send, and 60 MB."""
+"""The most strings of a message: far more than users send, in 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
-"""Tags of lists of strings and of pictures in items and entries, and the last byte of a tag that is written longer than
-it needs."""
+"""The tags of lists of strings and pictures in items and entries, and the last byte of a tag that is longer than
+necessary."""
 _STRINGS_AT_ONCE: Final = 16_384
 
 _BYTES_AT_ONCE: Final = 512 * 1024
-"""Parsed in 5 ms at the most, unless a single text or picture is larger."""
+"""Bytes of a slice, which is parsed in at most 5 ms unless a single text or picture is larger."""
 _FIELDS_AT_ONCE: Final = 4096
-"""Looked at in some milliseconds."""
+"""Fields in a slice, which take a few milliseconds."""
 
 M = TypeVar("M", bound=Message)
 
 
 class MalformedError(DecodeError):
-    """The bytes are no protobuf message."""
+    """Bytes that are not a protobuf message."""
 
 
 class CountedList(NamedTuple):
-    """A list of items, entries or metrics in a message, and the attribute of `Limits` that bounds its length."""
+    """A list of items, entries or metrics in a message, and the attribute of `Limits` with its limit."""
 
     path: str
     limit: str
@@ -68,7 +68,7 @@ class CountedList(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountedFields:
-    """Fields of a message that are counted, by their numbers: lists, and messages that hold such fields."""
+    """The counted fields of a message by number: lists, and messages with such fields."""
 
     lists: Mapping[int, CountedList] = field(default_factory=dict)
     inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
@@ -76,20 +76,20 @@ class CountedFields:
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of items, pairs or entries, and of metrics, in a message."""
+    """The numbers of items (or pairs or entries) and metrics in a message."""
 
     items: int = 0
     metrics: int = 0
 
     def memory_bytes(self, size_bytes: int, strings: int) -> int:
-        """Return about the most that a message of so many bytes and strings and the answer to it take."""
+        """Return an upper estimate of the memory of a message of this size and of its answer."""
         results = self.items * (_PER_ITEM + _PER_RESULT * max(1, self.metrics))
         return _PER_BYTE * size_bytes + _PER_STRING * strings + results
 
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return what is counted of a message type: its items, entries and metrics, and those of messages in it."""
+    """Return the counted fields of a message type: items, entries and metrics, also in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -99,7 +99,7 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
             if below.lists or below.inner:
-                # A list in a message of its own has the same name twice, and once for people.
+                # A list that is wrapped in a message has the same name twice; users see it once.
                 outer = {
                     number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
                     for number, one in below.lists.items()
@@ -109,11 +109,11 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
 
 
 def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
-    """Count items, entries and metrics of a message as it came; about 0.3 µs for each.
+    """Count items, entries and metrics in the bytes of a message; about 0.3 µs for each.
 
     Raises:
-        InvalidRequestError: There are more than allowed, or more other fields than any message has.
-        MalformedError: It cannot be parsed.
+        InvalidRequestError: There are more than allowed, or too many other fields.
+        MalformedError: The message cannot be parsed.
     """
     counts, others = Counts(), 0
     for _, _, counted in _walk(data, 0, len(data), counted_in(descriptor)):
@@ -135,7 +135,7 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
 
 
 def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
-    """Yield where each field of a message, and of messages in it, begins and ends, and its list where it is counted."""
+    """Yield start and end of each field, also in nested messages, and its list if it is counted."""
     for number, body, stop in fields_of(data, start, end):
         counted = fields.lists.get(number) if body else None
         yield body, stop, counted
@@ -144,7 +144,7 @@ def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Fields of a message: number, where a text or message begins (else 0), where the field ends.
+    """Yield the fields of a message: number, start of a text or message (otherwise 0), and end of the field.
 
     Raises:
         MalformedError: While iterating.
@@ -171,7 +171,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
         position += 8
     elif kind == _FIXED_32:
         position += 4
-    else:  # a group, which no message of ours has
+    else:  # a group, which our messages do not have
         raise MalformedError
     if position > end:
         raise MalformedError
@@ -179,7 +179,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A number and where it ends."""
+    """Return a number and its end."""
     if position < end:
         byte = data[position]
         if byte < 0x80:
@@ -195,11 +195,11 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
-    """Return about the most that a message, well-formed for `count_fields`, and the answer to it take.
+    """Return an upper estimate of the memory of a message, which `count_fields` has checked, and of its answer.
 
     Raises:
-        InvalidRequestError: It has more references, synthetic answers, captions and pictures than any message may.
-        MalformedError: It cannot be parsed.
+        InvalidRequestError: The message has too many references, synthetic answers, captions and pictures.
+        MalformedError: The message cannot be parsed.
     """
     strings = await _strings_at_most(data)
     if strings > _MAX_STRINGS:
@@ -208,7 +208,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
 
 
 async def _strings_at_most(data: bytes) -> int:
-    """No list of strings is longer than the bytes that could begin one of its strings; texts hold a few of them too."""
+    """Return an upper bound of the strings: the bytes that could be a tag of one, including some within texts."""
     if len(data) <= _SMALL_BYTES:
         return sum(map(data.count, _LIST_TAGS))
     found = 0
@@ -221,7 +221,7 @@ async def _strings_at_most(data: bytes) -> int:
 
 
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
-    """Fields of all items and entries, one by one: where texts are full of what could be tags."""
+    """Count the fields of all items and entries exactly, for texts full of bytes that look like tags."""
     found = 0
     for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
         if counted is None:
@@ -238,7 +238,7 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
 
 
 async def parse(kind: type[M], data: bytes) -> M:
-    """Return a message that is well-formed as far as `count_fields` looks; raise DecodeError."""
+    """Parse a message that `count_fields` has checked; raise DecodeError."""
     if len(data) <= _BYTES_AT_ONCE:
         return kind.FromString(data)
     message = kind()
@@ -247,7 +247,7 @@ async def parse(kind: type[M], data: bytes) -> M:
 
 
 async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
-    """Merges the fields between `start` and `end` into a message; messages among them that are large field by field."""
+    """Merge the fields between `start` and `end` into a message; merge large nested messages field by field."""
     messages = _messages_in(message.DESCRIPTOR)
     begin = position = start
     for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):
@@ -271,7 +271,7 @@ async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
 
 @cache
 def _messages_in(descriptor: Descriptor) -> Mapping[int, FieldDescriptor]:
-    """Return the fields of a message that are messages themselves, by number; maps are none."""
+    """Return the message fields of a message by number, without maps."""
     return {
         field.number: field
         for field in descriptor.fields

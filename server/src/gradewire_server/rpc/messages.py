@@ -1,4 +1,4 @@
-"""Messages of calls between bytes and protobuf, each bounded in size, in memory and in the time that it may wait."""
+"""The messages of calls between bytes and protobuf, with limits for size, memory and waiting time."""
 
 import asyncio
 import math
@@ -23,19 +23,19 @@ _CALL_OVERHEAD_BYTES: Final = 128
 """Headers and frames around a message."""
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
-"""A message of this size is taken even while memory is short."""
+"""The size up to which messages are accepted even while memory is short."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
-"""The loop calls a timer up to so much before its time."""
+"""Seconds by which the loop may call a timer early."""
 
 _STREAM_SHARE: Final = 8
-"""One stream holds an eighth of what all may hold, at the most."""
+"""The divisor for one stream's share of the memory of all streams."""
 
 _RESULTS_AT_ONCE: Final = 4096
-"""Take a few milliseconds."""
+"""Results that are serialised at a time, in a few milliseconds."""
 
 _SMALL_MESSAGE_BYTES: Final = 2048
-"""At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
+"""The size of a small message: with at most 1 024 fields, it takes at most 0.1 MB parsed."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 ResultT = TypeVar("ResultT")
@@ -43,13 +43,13 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, eq=False)
 class _Expected:
-    """A message that a task waits for.
+    """A message for which a task waits.
 
     Attributes:
-        due_s: When `within_s` is over, by the loop's clock.
-        in_work: Asked then.
-        ended: Whether the task was told to wait no longer.
-        shed: Whether that was for want of memory.
+        due_s: The end of `within_s`, by the loop's clock.
+        in_work: Called at that time; True extends the wait.
+        ended: True after the wait was ended.
+        shed: True if it was ended because memory is short.
     """
 
     task: "asyncio.Task[object]"
@@ -61,17 +61,17 @@ class _Expected:
     shed: bool = False
 
     def end(self) -> None:
-        """Has the task wait no longer."""
+        """End the wait of the task."""
         self.ended = True
         self.task.cancel()
 
 
 class Receiver:
-    """The receiver of all calls' messages. Lives on one event loop.
+    """The receiver of all calls' messages, on one event loop.
 
     Attributes:
-        memory_is_short: Large messages are refused.
-        delivered: Bytes of each connection that were handed over, by the peer's address.
+        memory_is_short: True to refuse large messages.
+        delivered: The delivered bytes of each connection, by the peer's address.
     """
 
     def __init__(self) -> None:
@@ -89,13 +89,13 @@ class Receiver:
         within_s: float,
         in_work: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
-        """Return the next message of a call; None at the end of its messages.
+        """Return the next message of a call; None at the end.
 
-        When `within_s` is over `in_work` is asked; while it says so, that time begins again. `read` is that of gRPC's
-        context: its iterator keeps the last message until the next one comes, and to close it early costs a task.
+        When `within_s` is over, the wait is repeated as long as `in_work` returns True. `read` is the method of gRPC's
+        context: its iterator would keep the last message until the next one, and closing it early would cost a task.
 
         Raises:
-            TimeoutError: It did not come in time.
+            TimeoutError: The message did not arrive in time.
             OverloadedError: Memory is short.
         """
         task = asyncio.current_task()
@@ -110,7 +110,7 @@ class Receiver:
         try:
             data = await read()
         except asyncio.CancelledError:
-            # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
+            # This works like `asyncio.timeout`, but without a timer for each message, since nearly all arrive at once.
             if not expected.ended or task.uncancel() > cancelling:
                 raise
             if expected.shed:
@@ -118,26 +118,26 @@ class Receiver:
             raise TimeoutError from None
         finally:
             self._expected.discard(expected)
-            del expected, task  # an error's traceback keeps this frame, and a task its error: both were a cycle
-        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
+            del expected, task  # breaks the cycle of an error's traceback, its frame, and the task with the error
+        if not isinstance(data, bytes):  # the end, for which gRPC returns a special object
             return None
         self._take(peer, len(data))
         return data
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
-            # Of a connection that is gone, most likely; one that is not counts as having sent more than it did.
+            # Most likely, this connection is gone; if not, it will count as having sent more than it did.
             self.delivered.pop(next(iter(self.delivered)))
         self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
     def waiting(self) -> set[str]:
-        """Connections of which a call waits for a message; from any thread."""
+        """Return the connections with a call that waits for a message; for any thread."""
         return {each.peer for each in list(self._expected)}
 
     def shed(self, peer: str) -> int:
-        """Ends the calls of a connection that wait for a message; returns how many."""
+        """End the calls of a connection that wait for a message; return their number."""
         found = [each for each in self._expected if each.peer == peer and not each.ended]
         for each in found:
             each.shed = True
@@ -151,7 +151,7 @@ class Receiver:
         self._looking = loop.call_at(at_s, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends those that have waited too long; one look does for all that begin to wait before the next is due."""
+        """End the waits that are overdue; one check serves all waits that start before the next one."""
         self._looking, self._look_at_s = None, math.inf
         now_s = loop.time() + _CLOCK_S
         for each in self._expected:
@@ -174,7 +174,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """The share of one stream in the memory of all streams. Lives on one event loop."""
+    """The memory of one stream within that of all streams, on one event loop."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
@@ -184,13 +184,13 @@ class StreamMemory:
         self._done = 0
 
     def in_work(self) -> bool:
-        """Return whether results of a message are still to come or to be taken."""
+        """Return True while results of a message are missing or unread."""
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Wait until there is room for a message of so many bytes, parsed.
+        """Wait until there is room for a message with this size in memory.
 
-        It leaves when so many more items are done; without any it does not stay.
+        The room is released when `items` more items are done; at once if there are none.
         """
         if not items:
             return
@@ -204,13 +204,13 @@ class StreamMemory:
         self._held.append((self._items, size_bytes))
 
     def done(self, items: int) -> None:
-        """So many items have their last result, and the reader has it."""
+        """Record items whose last result was read by the caller."""
         self._done += items
         while self._held and self._held[0][0] <= self._done:
             self._release(self._held.popleft()[1])
 
     def close(self) -> None:
-        """Gives all of it back."""
+        """Release all memory of the stream."""
         while self._held:
             self._release(self._held.popleft()[1])
 
@@ -220,7 +220,7 @@ class StreamMemory:
 
 
 async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
-    """The bytes of a reply; only the first ones of a reply that is larger than `max_bytes`, but more than that."""
+    """Return the bytes of a reply; of a reply above `max_bytes`, only the first ones, but more than `max_bytes`."""
     metrics = max(1, len(reply.provenance))
     if len(reply.items) * metrics <= _RESULTS_AT_ONCE:
         return reply.SerializeToString()
@@ -240,7 +240,7 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
 
 @dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
-    """Messages of one call, with limits, deadlines and permits of the server."""
+    """The messages of one call, with the server's limits, deadlines and permits."""
 
     method: Method[RequestT]
     call: RpcCall
@@ -249,24 +249,24 @@ class Messages(Generic[RequestT]):
     context: GrpcContext
 
     async def answer(self, respond: Callable[[RequestT], Awaitable[ResultT]]) -> ResultT:
-        """Receive the one request of the call, and respond to it while it holds its memory.
+        """Receive the call's only request, and respond to it while holding its memory.
 
         Raises:
-            DeadlineExceededError: It was not there in time.
-            InvalidRequestError: There is none, or it holds too much, or cannot be parsed.
+            DeadlineExceededError: The request did not arrive in time.
+            InvalidRequestError: The request is missing, too large, or cannot be parsed.
             OverloadedError: Memory is short.
-            QuotaExceededError: The tenant's quota has no room for it.
+            QuotaExceededError: The tenant's quota is used up.
         """
         served, stall_s, bytes_of_all = self.served, self.served.deadlines.stall_s, self.served.admission.bytes
         try:
             data = await self.receiver.receive(self.context.read, self.call.record.peer, within_s=stall_s)
         except TimeoutError:
-            raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
+            raise DeadlineExceededError(f"the request did not arrive within {stall_s:g} s (stall_s)") from None
         if data is None:
-            raise InvalidRequestError("message", "is missing: the call ended without one")
+            raise InvalidRequestError("message", "is missing; the call ended without one")
         charge(self.call.caller, len(data))
         request, size_bytes = await self._measured(data)
-        # A quarter of the memory of requests is left to others, however large this one is.
+        # Leave a quarter of the memory of requests to others, however large this one is.
         with bytes_of_all.hold(min(size_bytes, bytes_of_all.limit * 3 // 4)):
             if request is None:
                 request = await self._parse(data)
@@ -275,13 +275,13 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield requests of a stream; each holds memory from before it is parsed until its last result is taken.
+        """Yield the requests of a stream; each holds its memory until its last result was read.
 
         Raises:
-            DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for
+            DeadlineExceededError: The stream is idle: nothing arrived and nothing was in progress for
                 `idle_stream_s`.
-            InvalidRequestError: A message holds too much, or cannot be parsed.
-            OverloadedError: Memory is short, or too much waits for other streams to be done.
+            InvalidRequestError: A message is too large or cannot be parsed.
+            OverloadedError: Memory is short, or too many messages wait for other streams.
         """
         served = self.served
         metrics = index = 0
@@ -295,11 +295,11 @@ class Messages(Generic[RequestT]):
             del data
             self.call.see(self.method, request, served)
             yield request
-            del request  # which may be large, and the next one may be long in coming
+            del request  # a large one must not stay until the next one arrives
             index += 1
 
     async def write(self, reply: Message) -> bytes:
-        """Return the bytes of a reply; raise InvalidRequestError where they are more than `max_message_bytes`."""
+        """Return the bytes of a reply; raise InvalidRequestError above `max_message_bytes`."""
         max_bytes = self.served.limits.max_message_bytes
         if isinstance(reply, scoring_pb2.ScoreResponse):
             data = await serialize_score(reply, max_bytes)
@@ -308,14 +308,14 @@ class Messages(Generic[RequestT]):
         if len(data) > max_bytes:
             raise InvalidRequestError(
                 "items",
-                f"the reply would be {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer at a time",
+                f"the reply would have {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer",
             )
         self.call.saw_reply(len(data))
         return data
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
-        """Send replies as they come; raise DeadlineExceededError where one is not read within `stall_s`."""
-        # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
+        """Send replies as they arrive; raise DeadlineExceededError if the caller does not read for `stall_s`."""
+        # Send the headers first: gRPC cannot send a status to a call that stalls while headers and a reply leave.
         await self.context.send_initial_metadata(())
         stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
@@ -331,11 +331,11 @@ class Messages(Generic[RequestT]):
 
     @property
     def descriptor(self) -> Any:
-        """Type of its requests."""
+        """The protobuf descriptor of its requests."""
         return self.method.request_type.DESCRIPTOR
 
     async def _next(self, held: StreamMemory) -> bytes | None:
-        """Return the next message of a stream; None at its end."""
+        """Return the next message of a stream; None at the end."""
         idle_s = self.served.deadlines.idle_stream_s
         try:
             return await self.receiver.receive(
@@ -343,13 +343,13 @@ class Messages(Generic[RequestT]):
             )
         except TimeoutError:
             raise DeadlineExceededError(
-                f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
+                f"the stream was idle for {idle_s:g} s (idle_stream_s); open a new one for more items"
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
-        """Return the request if it is parsed already, and bytes of memory that it counts for.
+        """Return the request if it is already parsed, and the memory that it counts for.
 
-        A small one cannot hold much, and is parsed at once.
+        A small message is parsed at once.
         """
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
@@ -382,7 +382,7 @@ class Messages(Generic[RequestT]):
 
 
 def _done_rows(reply: Message) -> int:
-    """Return the number of items or pairs whose last result a reply of a stream has."""
+    """Return the number of items or pairs whose last result is in a stream's reply."""
     if isinstance(reply, judging_pb2.CompareStreamResponse):
         return len(reply.pairs)
     return sum(item.complete for item in reply.items) if isinstance(reply, scoring_pb2.ScoreStreamResponse) else 0

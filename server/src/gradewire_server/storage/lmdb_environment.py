@@ -1,4 +1,4 @@
-"""LMDB environments, safe against damaged files and watched while open."""
+"""LMDB environments that survive damaged files and are watched while open."""
 
 import contextlib
 import fcntl
@@ -20,26 +20,26 @@ _verify: Callable[[str], list[str]] = verify
 _log = logging.getLogger(__name__)
 _DATA, _STATE = "data.mdb", "state.json"
 _QUICKLY_VERIFIED_BYTES = 64 << 20
-"""Verifying takes 17 s a GiB; files up to this size are verified after every crash."""
+"""The size up to which files are verified after every crash; verification takes 17 s for a GiB."""
 _MAX_READERS = 512
 
-# LMDB 0.9, 64 bit: page header (16 bytes), magic, version, address, map size, two database records of 48 bytes whose
-# first begins with the page size, last page, transaction.
+# LMDB 0.9, 64 bit: page header (16 bytes), magic, version, address, map size, two database records of 48 bytes (the
+# first begins with the page size), last page, transaction.
 _META = struct.Struct("<16xII8x8xI92xQQ")
 _MAGIC = 0xBEEFC0DE
 
 _LAYOUT = "v1"
-"""A new layout gets a new name, so that processes of different versions never read each other's files."""
+"""The name of the layout; a new one keeps processes of different versions from reading each other's files."""
 
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
     """Open an environment, or a new one in place of a damaged one.
 
-    A commit of a durable one waits for the disk. `alone` says that no other process has it open, so that it may be
+    With `durable`, a commit waits for the disk. `alone` is True if no other process has it open, so that it may be
     verified and replaced.
 
     Raises:
-        OSError: The directory cannot be made, read or written.
+        OSError: The directory cannot be created, read or written.
         lmdb.Error: LMDB cannot open it.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -57,35 +57,35 @@ def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: b
 
 
 def data_file(directory: Path) -> Path:
-    """The file that holds an environment's pages."""
+    """Return the file with an environment's pages."""
     return directory / _DATA
 
 
 def mark_clean(directory: Path) -> None:
-    """Says of a closed environment that it is as it should be. Nobody may have it open."""
+    """Mark a closed environment as intact; no process may have it open."""
     if (directory / _DATA).exists():
         _write_state(directory, clean=_identity(directory / _DATA))
 
 
 def mark_suspect(directory: Path) -> None:
-    """Has an environment that misbehaved verified at its next opening."""
+    """Mark a misbehaving environment, so that it is verified at its next opening."""
     (directory / _STATE).unlink(missing_ok=True)
 
 
 def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
-    """Makes room for a new environment; what was meant to last is kept beside it for people to look at."""
+    """Make room for a new environment; with `keep`, move the damaged files next to it for inspection."""
     if keep:
         aside = directory.with_name(f"{directory.name}.damaged-{time.time_ns()}")
         directory.rename(aside)
-        _log.error("%s was damaged (%s) and starts anew; the old files are in %s", directory, damage, aside)
+        _log.error("%s was damaged (%s) and starts again empty; the old files are in %s", directory, damage, aside)
     else:
         shutil.rmtree(directory)
-        _log.warning("%s was damaged (%s) and starts anew", directory, damage)
+        _log.warning("%s was damaged (%s) and starts again empty", directory, damage)
     directory.mkdir()
 
 
 def _damage(directory: Path) -> str:
-    """Return what is wrong with the environment at rest, "" for nothing."""
+    """Return the damage of a closed environment, or ""."""
     data = directory / _DATA
     if not data.exists():
         return ""
@@ -104,7 +104,7 @@ def _damage(directory: Path) -> str:
 
 
 def _truncation(data: Path) -> str:
-    """Return how far a file is shorter than its meta pages promise, "" where it is not."""
+    """Return a message if a file is shorter than its meta pages require, or ""."""
     with data.open("rb") as file:
         expected = _promised_bytes(file.fileno())
     found = data.stat().st_size
@@ -112,10 +112,10 @@ def _truncation(data: Path) -> str:
 
 
 def _promised_bytes(file: int) -> int:
-    """Return the size that an open file must have for all pages of its meta pages, which are read past the map.
+    """Return the size that an open file needs by its meta pages, which are read without the memory map.
 
     Raises:
-        ValueError, struct.error: The meta pages are damaged, or gone.
+        ValueError, struct.error: The meta pages are damaged or missing.
     """
     first = _META.unpack(os.pread(file, _META.size, 0))
     second = _META.unpack(os.pread(file, _META.size, first[2]))
@@ -130,7 +130,7 @@ def _identity(data: Path) -> list[int]:
 
 
 def _boot() -> str:
-    """Names the time since the machine started; pages written before that may not have reached the disk in order."""
+    """Return an id of the machine's current boot; pages written before it may not have reached the disk in order."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -152,14 +152,14 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 class StoreDirectory:
     """A directory that processes of one machine may share.
 
-    Each holds a shared lock as long as it uses the directory. One that finds itself alone holds an exclusive lock while
-    it verifies and repairs, and so does the last one to leave while it marks what it leaves as clean.
+    Each process holds a shared lock while it uses the directory. A process that is alone holds an exclusive lock while
+    it verifies and repairs, and the last one to leave does so while it marks the files as clean.
 
     Args:
-        root: The directory; made if it is not there.
+        root: The directory, created if it is missing.
 
     Raises:
-        OSError: It cannot be made or written.
+        OSError: The directory cannot be created or written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -177,16 +177,16 @@ class StoreDirectory:
 
     @property
     def ours(self) -> bool:
-        """Return whether this is the process that opened it; a forked child must not touch what its parent opened."""
+        """True in the process that opened it; a forked child must not touch its parent's files."""
         return os.getpid() == self._pid
 
     def share(self) -> None:
-        """Lets others in, once all is opened and repaired."""
+        """Admit other processes, after everything is opened and repaired."""
         fcntl.flock(self._use, fcntl.LOCK_SH)
         self.alone = False
 
     def close_environment(self, environment: lmdb.Environment, *, suspect: bool) -> None:
-        """Writes an environment out and closes it; one that misbehaved will be verified at its next opening."""
+        """Flush and close an environment; a `suspect` one is verified at its next opening."""
         path = Path(environment.path())
         if suspect:
             mark_suspect(path)
@@ -196,7 +196,7 @@ class StoreDirectory:
         environment.close()
 
     def close(self) -> None:
-        """Gives the lock back; the last process marks what was closed as clean first."""
+        """Release the lock; the last process first marks the closed files as clean."""
         with self._use, contextlib.suppress(BlockingIOError):
             fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in self._closed:
@@ -204,14 +204,14 @@ class StoreDirectory:
 
     @contextlib.contextmanager
     def rotating(self) -> Iterator[None]:
-        """Held by the one process that makes or removes a generation."""
+        """Hold the lock for creating or removing a generation."""
         with (self.path / "rotate.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
 
 class TruncatedError(lmdb.Error):
-    """The file of an environment has shrunk; nothing may be read from it before its `rebuild`."""
+    """An environment whose file has shrunk; do not read it before its `rebuild`."""
 
     def __init__(self, environment: "WatchedEnvironment") -> None:
         super().__init__(f"{environment.path.name}: its file was cut short while it was open")
@@ -221,8 +221,8 @@ class TruncatedError(lmdb.Error):
 class WatchedEnvironment:
     """An environment whose file is watched while it is open; raises as `open_environment`.
 
-    Any thread may read. One thread alone writes, rebuilds and closes: the writer. With `durable` a commit waits for the
-    disk, and a damaged file is kept for people to look at.
+    Any thread may read. Only the writer's thread writes, rebuilds and closes. With `durable`, a commit waits for the
+    disk, and a damaged file is kept for inspection.
     """
 
     def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool) -> None:
@@ -230,21 +230,21 @@ class WatchedEnvironment:
         self._directory = directory
         self._max_bytes = max_bytes
         self._durable = durable
-        self._reading = threading.Lock()  # of readers on other threads than the writer's, and of closing
+        self._reading = threading.Lock()  # held by readers on threads other than the writer's, and while closing
         self._environment: Any = None
         self._file: int | None = None
-        """None after a rebuild that failed, until one goes well."""
+        """The open environment; None after a failed rebuild, until one succeeds."""
         self._largest_bytes = 0
         self._noting = threading.Lock()
         self._open(alone=directory.alone)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
-        """A short transaction for reading, on any thread.
+        """Open a short read transaction, on any thread.
 
         Raises:
             TruncatedError: The file has shrunk.
-            lmdb.Error: LMDB's.
+            lmdb.Error: LMDB reports an error.
         """
         with self._reading:
             self.check()
@@ -253,19 +253,19 @@ class WatchedEnvironment:
 
     @contextlib.contextmanager
     def on_writer(self, *, write: bool) -> Iterator[Any]:
-        """A transaction of the writer's thread, which readers need not wait for; raises as `reading`."""
+        """Open a transaction on the writer's thread, for which readers do not wait; raises as `reading`."""
         self.check()
         with self._environment.begin(write=write) as transaction:
             yield transaction
         if write:
-            self.check()  # notes how far the file has grown
+            self.check()  # records the new size of the file
 
     def check(self) -> None:
-        """Raise TruncatedError if the file has shrunk or is not open; a long scan calls this again and again."""
+        """Raise TruncatedError if the file has shrunk or is not open; a long scan calls this regularly."""
         if self._file is None:
             raise TruncatedError(self)
-        # Both before the size is read. Another thread may note a larger size meanwhile. Another process may have grown
-        # the file since this one looked at it last; LMDB writes pages before the meta page that promises them.
+        # Read both before the size: another thread may record a larger size meanwhile, and another process may have
+        # grown the file since the last check. LMDB writes pages before the meta page that refers to them.
         largest = self._largest_bytes
         try:
             largest = max(largest, _promised_bytes(self._file))
@@ -273,7 +273,7 @@ class WatchedEnvironment:
             raise TruncatedError(self) from error
         status = os.fstat(self._file)
         size = status.st_size
-        # What is written into a deleted file is lost; files of vectors are deleted by others as they need room.
+        # Writes to a deleted file are lost; other processes delete files of vectors to make room.
         if size < largest or (self._durable and not status.st_nlink):
             raise TruncatedError(self)
         if size > largest:
@@ -281,7 +281,7 @@ class WatchedEnvironment:
                 self._largest_bytes = max(size, self._largest_bytes)
 
     def rebuild(self) -> None:
-        """Put a new environment in place of one that was cut short, on the writer's thread.
+        """Replace a truncated environment by a new one, on the writer's thread.
 
         Raises as `open_environment`.
         """
@@ -289,7 +289,7 @@ class WatchedEnvironment:
             try:
                 self.check()
             except TruncatedError as error:
-                # Another process may have made a new one already: what lies there then is not what we have open.
+                # Another process may already have created a new one: the file there is not the one that we have open.
                 damage = str(error) if self._is_there() else ""
             else:
                 return
@@ -299,7 +299,7 @@ class WatchedEnvironment:
             self._open(alone=False)
 
     def close(self, *, suspect: bool) -> None:
-        """Writes it out and closes it; one that misbehaved is verified at its next opening."""
+        """Flush and close it; a `suspect` one is verified at its next opening."""
         try:
             self.check()
         except TruncatedError:
@@ -311,14 +311,14 @@ class WatchedEnvironment:
                 self._file = None
 
     def drop(self) -> None:
-        """Closes one that is not kept."""
+        """Close an environment that is not kept."""
         with self._reading:
             self._release()
 
     def _open(self, *, alone: bool) -> None:
         environment = open_environment(self.path, max_bytes=self._max_bytes, durable=self._durable, alone=alone)
         try:
-            # LMDB locks another file, so that opening and closing this one takes no lock from it.
+            # LMDB locks another file, so opening and closing this one does not release a lock.
             self._file = os.open(data_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             environment.close()
