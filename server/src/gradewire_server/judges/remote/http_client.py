@@ -1,4 +1,4 @@
-"""HTTP to a judge's server: the one place that knows the HTTP library."""
+"""HTTP to a judge's server. No other module uses the HTTP library."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ _FIRST_ERROR: Final = 400
 
 
 class HttpClient:
-    """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
+    """Persistent connections to one server. It follows no redirects, so that a key goes only to the intended server.
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -27,7 +27,7 @@ class HttpClient:
 
     def __init__(self, config: RemoteJudgeConfig) -> None:
         checked(config)
-        # Its line about every request would drown the log.
+        # The library's line about every request would drown the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._token, self._address = config.token, config.url
         self._client = httpx2.AsyncClient(
@@ -44,21 +44,21 @@ class HttpClient:
 
     @classmethod
     def loaded(cls, config: RemoteJudgeConfig) -> Self:
-        """Make a client with what the library imports at its first connection; call it on a thread.
+        """Create a client with everything that the library imports at its first connection. Call it on a thread.
 
-        Certificates and imports take 0.2 s of computing, which others on the event loop need not wait for.
+        Certificates and imports take 0.2 s of computing, which would block the event loop.
         """
         anyio.run(anyio.sleep, 0)  # loads what the library runs connections on
         return cls(config)
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log that a request was refused; the server's words, which may quote a user's text, at level debug only."""
+        """Log a refused request. The server's text may quote a user's text and is logged at level debug only."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: its words: %.300r", what, words)
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
