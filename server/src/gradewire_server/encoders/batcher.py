@@ -28,7 +28,8 @@ _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""Bulk work gets one of so many parts of the largest batch while interactive calls arrive, which wait for it to run."""
+"""The number of parts of the largest batch, of which bulk work gets one while interactive calls arrive and wait for
+it."""
 _INTERACTIVE_FOR_S: Final = 1.0
 """Seconds after an interactive call in which another one is expected."""
 

@@ -198,7 +198,7 @@ class EncoderHealth:
     """The state of the models.
 
     Attributes:
-        models: True for each used model, and for each requested model that can compute.
+        models: By name: True for a used model; for a requested one, whether it can compute.
         degraded: Reasons why a model that nobody requested cannot compute, and settings that could not be met.
     """
 

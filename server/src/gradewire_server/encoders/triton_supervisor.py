@@ -22,7 +22,7 @@ _MISSING_PATIENCE_S: Final = 3.0
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
-"""Failures last if there are so many, over so many seconds, with gaps of at most this many seconds."""
+"""Failures last if there are `_LASTING_FAILURES` over `_LASTING_S`, with gaps of at most this many seconds."""
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0

@@ -98,6 +98,6 @@ async def test_tests_only_is_said_whenever_it_is_opened(
         raise OSError("no worker here")
 
     monkeypatch.setattr(embedded, "open_judge", no_worker)
-    with pytest.raises(JudgeUnavailableError, match="cannot be opened. Run"):
+    with pytest.raises(JudgeUnavailableError, match=r"cannot be opened\. Run"):
         await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository()), Observed()).open(NAME)
     assert "for tests only" in caplog.text

@@ -44,9 +44,9 @@ AMBIGUOUS: Final = Failure(
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
     """Return the only label that a reply gives as its verdict; None if that is not certain.
 
-    It is certain if three conditions hold. Without markup, the reply begins with the label, or one of its sentences
-    does after "The verdict:" or the like or after the words of the opening. The sentence, or a part of it, ends there.
-    No other label occurs anywhere in the reply.
+    It is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label. That
+    sentence must begin the reply, or the label must follow "The verdict:" or the like or the words of the opening.
+    Markup is ignored.
 
     Args:
         text: The reply.
