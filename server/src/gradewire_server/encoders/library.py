@@ -287,7 +287,6 @@ def _unusable_message(name: str, error: ModelError) -> str:
 
 
 def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
-    """Return the status of a model in the repository."""
     known = load_catalog().get(model.name)
     return ModelStatus(
         name=model.name,

@@ -132,7 +132,6 @@ class TextTokenizer:
         return tokenized
 
     def _encode_long(self, text: str, *, offsets: bool) -> Tokenized:
-        """Tokenize a text whose beginning was not enough."""
         read = text[: self._read_characters]
         tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:

@@ -140,7 +140,6 @@ class EmbeddedJudge(Judge):
         self._thread.shutdown(wait=False)
 
     def _tokenize(self, need: JudgeNeed) -> tuple[PromptTokens, tuple[int, ...]]:
-        """Return the tokens of the prompt, and those of a choice's labels."""
         if isinstance(need, Choose):
             labels = self._tokenizer.labels(need.prompt.opening, need.options)
             return self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens

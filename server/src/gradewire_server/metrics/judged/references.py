@@ -19,7 +19,7 @@ _MOST_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Share of an alias' letter runs in an answer from which they share a word, apart from endings."""
+"""If an answer has this share of an alias' letter runs, they have a word in common, apart from endings."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",

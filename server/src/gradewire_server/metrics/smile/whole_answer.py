@@ -217,7 +217,7 @@ def _read_to(tokens: TokenVectors, begin: int) -> int:
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return the beginning of the word at or shortly before a position, or else the position; above `after`."""
+    """Return the beginning of the word at or just before a position, or the position; always above `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():

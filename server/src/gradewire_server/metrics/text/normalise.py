@@ -66,7 +66,7 @@ def lemmatizer() -> Callable[[str, str], str]:
 
 
 _PREFIXES: Final = ("non", "un")
-"""Prefixes that negate any word of five letters, unlike "in", which does not in "inform"."""
+"""Prefixes that negate any word of five letters. "in" is not one of them: "inform"."""
 _LEAST_LETTERS: Final = 5
 
 

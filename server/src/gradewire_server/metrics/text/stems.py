@@ -55,7 +55,6 @@ def _is_short(letters: str) -> bool:
 
 
 def _ending(word: str, endings: Mapping[str, str]) -> str:
-    """Return the longest of `endings` that the word has, or ""."""
     for length in range(min(len(word), max(map(len, endings))), 0, -1):
         if word[-length:] in endings:
             return word[-length:]

@@ -357,7 +357,6 @@ def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    """Yield a formula that is not a relation."""
     if alone and (_is_number(run) or _is_unit(run, text)):
         return
     formula = parse(run)

@@ -168,7 +168,6 @@ def _currency(tokens: Sequence[Token], at: int) -> UnitFound | None:
 
 
 def _measure(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return a unit with its power and divisor."""
     found = _single(tokens, at)
     if found is None:
         return None
