@@ -58,7 +58,7 @@ class RoughEncoder:
 
     encoder: "Encoder"
     cosine_error: float
-    remark: str
+    note: str
 
 
 class Encoder:

@@ -196,7 +196,7 @@ class ModelLibrary(ModelIndex):
         rough = encoder.rough
         if rough is not None:
             metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
-            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.remark))
+            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.note))
         if encoder.degraded:
             status = replace(status, remarks=(*status.remarks, encoder.degraded))
         wrapped = None if rough is None else self._wrap(rough.encoder)

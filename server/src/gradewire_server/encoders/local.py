@@ -281,8 +281,8 @@ class SessionSource(ModelSource):
         if rough.session is not None:
             spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
             rough_encoder = Encoder(model, tokenizer, spaces, batcher(rough.session, BF16_CLASS), telemetry)
-            remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
-            approximate = RoughEncoder(rough_encoder, rough.cosine_error, remark)
+            note = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+            approximate = RoughEncoder(rough_encoder, rough.cosine_error, note)
         shown = described_for_caches(model, "vectors") if model.numeric_class == BF16_CLASS else model
         spaces = ModelSpaces.of_model(namespace, shown)
         queue = batcher(opened.session, model.numeric_class)
