@@ -68,7 +68,7 @@ def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path
     assert f"{place}{address[:100]}" in shown(2)
     title, why = shown(1)
     assert title.endswith("line 2 (id boy), picture none.png: it is not in the folder of the rows")
-    assert why == "no score, without asking a judge: INVALID_INPUT, images: there is none, and image=true needs one"
+    assert why == "no score, without asking a judge: INVALID_INPUT, images: are empty, but image=true needs one"
     assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
     assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
 
@@ -215,7 +215,7 @@ def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int,
         (("smile",), "smile needs no judge; metrics that do: lave, judge_grade"),
         (("lave,judge_grade",), "one metric at a time"),
         (("lave?mode=slow",), "lave has no mode 'slow': use one of rating, rationale"),
-        (("lave?prompt=nobody/1",), "nobody/1 is not known here"),
+        (("lave?prompt=nobody/1",), "unknown prompt nobody/1"),
         (("lave?reference_filter=2",), "reference_filter"),
     ],
 )

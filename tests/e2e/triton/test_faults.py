@@ -20,7 +20,7 @@ from gradewire_proto.v1 import scoring_pb2_grpc, types_pb2
 pytestmark = [pytest.mark.alone, pytest.mark.restarts]
 
 RETRY = re.compile(r"try again")
-FULL = re.compile(r"queue is full; try again")
+FULL = re.compile(r"queue is full[.;] [Tt]ry again")
 
 _log = logging.getLogger(__name__)
 

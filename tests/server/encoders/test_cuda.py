@@ -307,7 +307,7 @@ def test_what_does_not_fit_runs_in_smaller_shapes_from_then_on(
     found = session.run(texts, layers=(), exclusive=False)
     np.testing.assert_allclose(found.sentences, bucketed.run(texts, layers=(), exclusive=False).sentences, atol=2e-5)
     assert gpu.forgotten == [(16, 16)]
-    assert "runs of 16 x 16 tokens do not fit" in caplog.text
+    assert "batches of 16 x 16 tokens do not fit" in caplog.text
     assert gpu.runs.count(Bucket(16, 16)) == 1
     session.run(texts, layers=(), exclusive=False)
     assert gpu.runs.count(Bucket(16, 16)) == 1

@@ -99,7 +99,7 @@ def fail(*_: object, **__: object) -> float:
     [
         ("gradewire_models.bf16.bf16_instruction", refuse, "none of amx_bf16, avx512_bf16"),
         ("openvino.Core.compile_model", fail, "cannot compile the graph"),
-        ("gradewire_server.encoders.local.Bf16Session", fail, "a first run failed"),
+        ("gradewire_server.encoders.local.Bf16Session", fail, "the first run failed"),
     ],
 )
 async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
@@ -188,5 +188,5 @@ async def test_a_variant_is_refused_where_bf16_cannot_be_had(variants: Path, mon
     assert engine.health().models == {VARIANT: False}
     reply = await engine.ports.embeddings.embed("", ["w1"], [Tier.PREDICTION])
     assert reply.failures[0].status is Status.MODEL_UNAVAILABLE
-    assert "this processor has none of amx_bf16, avx512_bf16; use tiny-bert here" in reply.failures[0].message
+    assert "this processor has none of amx_bf16, avx512_bf16. Use tiny-bert instead" in reply.failures[0].message
     await engine.close()

@@ -229,7 +229,7 @@ async def test_a_model_for_gpus_is_refused_with_what_to_use_instead(tmp_path: Pa
     reply = await engine.ports.embeddings.embed("tiny-cuda", ["w1"], tiers(1))
     assert reply.failures[0].status is Status.MODEL_UNAVAILABLE
     assert "fp32-cuda" in reply.failures[0].message
-    assert "use tiny-bert here" in reply.failures[0].message
+    assert "or use tiny-bert" in reply.failures[0].message
     assert engine.health().models == {}, "a caller asked for it, nobody else"
     await engine.close()
 

@@ -193,7 +193,7 @@ async def test_a_graph_that_is_not_what_its_description_says_is_named_and_not_us
     fake.change = changed("model_fingerprint", lambda v: v + 1)
     assert (await ask(engine, "a text"))[0].status is Status.UNAVAILABLE
     async with asyncio.timeout(20):
-        while "is not what its description says" not in engine.health().troubles.get(MODEL, ""):  # noqa: ASYNC110
+        while "does not match its description" not in engine.health().troubles.get(MODEL, ""):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     expected = int(fake.config.parameters["gradewire.fingerprint"].string_value)
     trouble = engine.health().troubles[MODEL]
@@ -210,7 +210,7 @@ async def test_a_description_that_differs_in_triton_is_refused_with_both_named(f
     engine = await Backends.open(config, CollectorRegistry())
     health = engine.health()
     assert health.models == {MODEL: False}
-    assert "TYPE_FP32[768] in Triton, TYPE_FP32[384]" in health.troubles[MODEL]
+    assert "TYPE_FP32[768] in Triton, but TYPE_FP32[384]" in health.troubles[MODEL]
     assert (await ask(engine, "a text"))[0].status is Status.MODEL_UNAVAILABLE
     fake.config.output[0].dims[0] = 384
     async with asyncio.timeout(20):

@@ -114,7 +114,7 @@ async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_
         refused = (await ask(engine, f"a text {number}"))[0]
         status = engine.ports.encoders.status("")
         assert isinstance(status, Failure)
-        assert "is broken here; gradewire models verify" in status.message
+        assert "is broken. Run gradewire models verify" in status.message
         assert refused == status
         assert engine.health().troubles[MODEL] == status.message
         assert engine.health().models == {MODEL: False}

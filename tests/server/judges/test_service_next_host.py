@@ -50,7 +50,7 @@ async def test_a_question_that_was_sent_on_is_not_tried_again_where_the_next_hos
     lost = (await asking).answer
     assert isinstance(lost, Failure)
     assert lost.status is Status.UNAVAILABLE
-    assert "ended over this" in lost.message
+    assert "ended during this request" in lost.message
     await until(lambda: after.opened == ["scripted"])
     assert (await judge.choose(choose("another"))).answer == by_hash(choose("another"))
     assert len(after.script.asked) == 1
@@ -105,7 +105,7 @@ async def test_another_judge_is_known_also_where_the_new_host_could_not_open_it_
 
 async def test_without_a_host_a_question_waits_and_is_then_told_so(house: ServedHost) -> None:
     process = house.process(away_s=0.2)
-    with pytest.raises(JudgeUnavailableError, match="is not there; another one is being started"):
+    with pytest.raises(JudgeUnavailableError, match="is not running; another one is starting"):
         await process.open("scripted")
     process = house.process()
     opening = asyncio.create_task(process.open("scripted"))

@@ -80,5 +80,5 @@ async def test_an_answer_that_cannot_be_read_is_a_defect_and_is_not_asked_for_ag
     for failure in (answered, opened.value.failure):
         assert isinstance(failure, Failure)
         assert failure.status is Status.INTERNAL
-        assert "the server's log says why" in failure.message
+        assert "See the server's log" in failure.message
     assert host.asked == ["Ask", "Open"]

@@ -105,8 +105,8 @@ def test_a_class_is_found_where_it_is_defined_and_an_object_everywhere() -> None
 @pytest.mark.parametrize(
     ("metrics", "message"),
     [
-        ([Named("bleu"), Named("bleu")], "two metrics are called bleu"),
-        ([Named("bleu"), Named("of_tomorrow")], "types.proto has no of_tomorrow"),
+        ([Named("bleu"), Named("bleu")], "two metrics have the name bleu"),
+        ([Named("bleu"), Named("of_tomorrow")], "types.proto lacks of_tomorrow"),
     ],
 )
 def test_a_name_that_is_taken_or_unknown_stops_the_start(

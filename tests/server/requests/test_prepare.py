@@ -313,7 +313,7 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
         ({"model": "absent"}, grpc.StatusCode.FAILED_PRECONDITION, "generate.model: there is no judge 'absent' here"),
         ({"model": "scripted@00000000"}, grpc.StatusCode.FAILED_PRECONDITION, "not 00000000"),
         ({"model": "a@b@c"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.model"),
-        ({"prompt": "synthetic/77"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt: synthetic/77 is not known"),
+        ({"prompt": "synthetic/77"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt: unknown prompt synthetic/77"),
         ({"prompt": "lave/2"}, grpc.StatusCode.INVALID_ARGUMENT, "lave/2 is a prompt of lave, not of synthetic"),
         ({"prompt": "x = [" * 30_000}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt"),
         (

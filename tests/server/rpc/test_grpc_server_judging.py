@@ -174,7 +174,7 @@ async def test_an_unknown_number_names_its_field(judging: Wire, parameters: dict
 async def test_a_parameter_out_of_range_fails_every_pair(judging: Wire) -> None:
     reply = await judging.judging.Compare(request(pair(), prompt="compare/9"))
     assert reply.pairs[0].status == types_pb2.STATUS_INVALID_PARAMETER
-    assert reply.pairs[0].message.startswith("parameters.prompt: compare/9 is not known here")
+    assert reply.pairs[0].message.startswith("parameters.prompt: unknown prompt compare/9")
     assert reply.provenance.metric.WhichOneof("metric") == "compare"
 
 

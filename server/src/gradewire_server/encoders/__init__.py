@@ -1,1 +1,1 @@
-"""Encoders, from needs of metrics to vectors: in-process cache, single flight, second level, batcher, encoder."""
+"""Encoders, which compute vectors for metrics: cache, single flight, second level, batcher and model."""

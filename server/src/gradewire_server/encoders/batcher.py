@@ -1,4 +1,4 @@
-"""The batcher of one model: a batch leaves as soon as a worker is free, never later, never by a timer."""
+"""The batcher of one model. A batch starts as soon as a worker is free and never waits for a timer."""
 
 import asyncio
 import logging
@@ -28,16 +28,17 @@ _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""Of the largest batch, what bulk work gets at a time while interactive calls come: they wait for what is at work."""
+"""The number of parts of the largest batch, of which bulk work gets one while interactive calls arrive and wait for
+it."""
 _INTERACTIVE_FOR_S: Final = 1.0
-"""Seconds after an interactive call for which another one is expected."""
+"""Seconds after an interactive call in which another one is expected."""
 
 
 class RunError(Exception):
-    """A run failed, or will not come.
+    """A run failed or cannot start.
 
     Attributes:
-        failure: What those who wait for its texts are told; without internals.
+        failure: The failure that the waiting callers get; it holds no internals.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -46,11 +47,11 @@ class RunError(Exception):
 
 
 class QueueFullError(Exception):
-    """The queue takes no more for now; nothing of what was submitted is in it."""
+    """The queue is full. No job of the submission was queued."""
 
 
 class DeadlinePassedError(Exception):
-    """A run was not done when the last of those who waited for it at its start gave up."""
+    """A run was not done at the latest deadline that its callers had when it started."""
 
 
 class WantedJob(HasLength, Protocol):
@@ -58,10 +59,10 @@ class WantedJob(HasLength, Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
+        """The latest deadline of its callers, in `time.monotonic()` seconds; infinity without one."""
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether somebody still waits for it."""
+        """Return whether a caller still waits for it."""
 
 
 JobT = TypeVar("JobT", bound=WantedJob)
@@ -74,9 +75,9 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     """Jobs of one call that finished in one run.
 
     Attributes:
-        results: One per job, where a run went well.
-        error: Why there are none: a `RunError`, or whatever else a run raised. Neither: nobody wanted the jobs any more
-            when their turn came.
+        results: One per job if the run succeeded.
+        error: The cause if it failed: a `RunError` or any other exception. If both are None, nobody wanted the jobs any
+            more when their turn came.
     """
 
     jobs: Sequence[JobT]
@@ -85,7 +86,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
 
 class Submission(Generic[JobT, ResultT]):
-    """The jobs of one call; iterating over it gives every job once. Lives on one event loop."""
+    """The jobs of one call. Iterate over it to get each job once, on one event loop."""
 
     def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
@@ -95,7 +96,7 @@ class Submission(Generic[JobT, ResultT]):
         self._waiting: asyncio.Future[None] | None = None
 
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
-        """Take note of how some of its jobs ended."""
+        """Add jobs that have ended."""
         self._parts.append(part)
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
@@ -115,7 +116,7 @@ class Submission(Generic[JobT, ResultT]):
 
 
 class Queued(Generic[JobT, ResultT]):
-    """One job in a queue, and where it belongs."""
+    """A queued job and its submission."""
 
     __slots__ = ("job", "length", "submission")
 
@@ -125,12 +126,12 @@ class Queued(Generic[JobT, ResultT]):
         self.submission = submission
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether somebody still waits for it."""
+        """Return whether a caller still waits for it."""
         return self.job.is_wanted(now_s)
 
 
 def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int) -> None:
-    """Give every call its part of a run that went well, and its trace; times in nanoseconds since 1970."""
+    """Deliver the results of a successful run to every call and record its trace; times in nanoseconds since 1970."""
     if any(each.submission.span is not None for each in run):
         attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
         waiting = (each.submission.span for each in run)
@@ -142,22 +143,22 @@ def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], sta
 
 
 def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
-    """Tell every call that jobs of it failed, or, without an error, that nobody wanted them any more."""
+    """End a call's jobs with an error, or without one if nobody wanted them any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 
 
 def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submission[JobT, ResultT], list[JobT]]]:
-    # Jobs of one call mostly stand next to each other; where they do not, it gets several parts.
+    # Jobs of one call are mostly neighbours; otherwise the call gets several parts.
     for submission, group in groupby(run, key=attrgetter("submission")):
         yield submission, [each.job for each in group]
 
 
 def lower_priority(nice: int) -> None:
-    """Give the calling thread, and those that it starts, a lower priority than the rest of the process.
+    """Give the calling thread, and threads that it starts, a lower priority than the rest of the process.
 
-    Else calls wait to be taken in, refused and answered while texts are computed: all threads of a busy process get the
-    same time, and there is one that talks to callers. Linux alone has levels of single threads (`nice`, 0 to 19).
+    Otherwise new calls wait while texts are computed: all threads of a busy process get equal time, and only one of
+    them handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
     """
     if sys.platform != "linux":
         return
@@ -165,14 +166,14 @@ def lower_priority(nice: int) -> None:
         own = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, own, max(nice, os.getpriority(os.PRIO_PROCESS, own)))
     except OSError as error:
-        _log.warning("a thread that computes keeps its priority: %s", error)
+        _log.warning("cannot lower the priority of an encoder thread: %s", error)
 
 
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
-    """Return threads for runs of one thread each.
+    """Return a pool of threads for single-threaded runs.
 
-    Pinned ones are each kept on a core of its own where there are exactly as many cores: woken at the same moment, two
-    threads otherwise start on one core, and Linux takes longer than a short run to notice.
+    Pinned threads get a core each if there are exactly as many cores. Otherwise two threads that wake at the same
+    moment start on one core, and Linux takes longer than a short run to notice.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -186,20 +187,20 @@ def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> Thread
         try:
             os.sched_setaffinity(threading.get_native_id(), {free.get_nowait()})
         except OSError as error:
-            _log.warning("a worker cannot be kept on a core of its own: %s", error)
+            _log.warning("cannot pin an encoder thread to a core: %s", error)
 
     return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin)
 
 
 class RunJobs(Protocol[JobT_contra, ResultT_co]):
-    """A computation of one run; called in a worker thread."""
+    """A function that computes one run. It is called in a worker thread."""
 
     def __call__(self, jobs: Sequence[JobT_contra], /, *, exclusive: bool) -> Sequence[ResultT_co]:
-        """One result per job. `exclusive`: no other run was at work or waiting when it left."""
+        """Return one result per job. `exclusive` means that no other run was active or queued at the start."""
 
 
 class JobQueue(Generic[JobT, ResultT]):
-    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop."""
+    """A queue of jobs from many calls, for runs in this process or on another server. Lives on one event loop."""
 
     def __init__(self, max_queue_tokens: int) -> None:
         self._max_queue_tokens = max_queue_tokens
@@ -209,13 +210,13 @@ class JobQueue(Generic[JobT, ResultT]):
         self._closed: Failure | None = None
 
     def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
-        """Queue the jobs of one call; return what tells how they end.
+        """Queue the jobs of one call and return their submission.
 
-        A queue below its bound takes a call whole, so every call can be served when it is alone.
+        A queue below its limit accepts a call of any size, so a single call can always be served.
 
         Raises:
-            QueueFullError: None was taken, for the queue is full.
-            RunError: None was taken: it is closed, or no run would go well now.
+            QueueFullError: The queue is full; no job was queued.
+            RunError: The queue is closed or runs cannot succeed now; no job was queued.
         """
         if self._closed is not None:
             raise RunError(self._closed)
@@ -227,25 +228,25 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        # They know the submission; it does not keep them, or both were a cycle.
+        # The jobs refer to the submission; a reference back would make a cycle.
         self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission
 
     async def close(self, reason: Failure) -> None:
-        """Fail what is queued with `reason`, wait for what is running."""
+        """Fail queued jobs with `reason` and wait for running ones."""
         raise NotImplementedError
 
     def _refusal(self) -> RunError | None:
-        """Return why no run would go well now."""
+        """Return the reason why runs cannot succeed now, or None."""
         return None
 
     def _dispatch(self) -> None:
-        """Start runs where there is room for them."""
+        """Start runs while there is capacity."""
         raise NotImplementedError
 
     def _take(self, *, max_tokens: int, max_jobs: int) -> list[Queued[JobT, ResultT]]:
-        """Take the next batch; end what nobody wants any more."""
+        """Take the next batch and end jobs that nobody wants any more."""
         now_s = self._loop.time()
         taken, dropped = self._queue.take(
             max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.is_wanted(now_s)
@@ -255,7 +256,7 @@ class JobQueue(Generic[JobT, ResultT]):
 
 
 class Batcher(JobQueue[JobT, ResultT]):
-    """Queue, workers and what runs on them. Lives on one event loop."""
+    """A queue with worker threads that run its batches. Lives on one event loop."""
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         super().__init__(compute.max_queue_tokens)
@@ -270,13 +271,13 @@ class Batcher(JobQueue[JobT, ResultT]):
         self._closed = reason
         end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)
-        # Results of the last runs were handed to the loop before the pool ended; let them be delivered.
+        # The last runs handed their results to the loop before the pool ended: let it deliver them.
         await asyncio.sleep(0)
 
     @override
     def _dispatch(self) -> None:
         while self._idle and self._queue.jobs:
-            # One call on several idle workers: equal tokens for each, unless a run's overhead would eat the gain.
+            # Split one call equally over idle workers, unless the overhead of a run would outweigh the gain.
             share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
             taken = self._take(max_tokens=min(self._budget_tokens(), share), max_jobs=self._compute.max_batch_texts)
             if taken:
@@ -291,20 +292,20 @@ class Batcher(JobQueue[JobT, ResultT]):
                 self._pool.submit(self._work, runs, exclusive=exclusive)
 
     def _budget_tokens(self) -> int:
-        # Where calls compete, a smaller batch: it costs some 3 % of throughput and halves what one waits for another.
+        # Competing calls get smaller batches: this costs about 3 % of throughput and halves the wait for other calls.
         parts = 1 if self._queue.calls == 1 else _PARTS_OF_COMPETING_CALLS
         if self._queue.bulk_jobs and self._loop.time() - self._interactive_s < _INTERACTIVE_FOR_S:
             parts = _PARTS_BESIDE_INTERACTIVE
         return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
-        # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.
+        # Runs in a worker thread. Deliver each run at once, so that a short call need not wait for the whole batch.
         for run in runs:
             start_ns = time.time_ns()
             try:
                 results = self._run([each.job for each in run], exclusive=exclusive)
             except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
-                _log.exception("a run of %d texts failed", len(run))
+                _log.exception("cannot encode a batch of %d texts", len(run))
                 self._loop.call_soon_threadsafe(end, run, error)
             else:
                 self._loop.call_soon_threadsafe(finish, run, results, start_ns, time.time_ns())

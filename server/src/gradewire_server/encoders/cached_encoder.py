@@ -1,4 +1,4 @@
-"""Memory, second level and single flight before one model: known texts are not computed, pending ones once."""
+"""Memory cache, second level and single flight for one model: known texts are not computed, pending ones only once."""
 
 import asyncio
 import logging
@@ -25,17 +25,17 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""Texts looked up before others get the event loop: about 1 ms."""
+"""Texts to look up before other tasks get the event loop: about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""Characters hashed before others get the event loop: a few milliseconds."""
+"""Characters to hash before other tasks get the event loop: a few milliseconds."""
 _MAX_VIEWS: Final = 4096
-"""Namespaces that are kept ready; one is made again in a few microseconds."""
+"""Namespaces kept ready; another one takes a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
 
 class Entry(NamedTuple):
-    """An entry of a text in the first level."""
+    """An entry of a text in the memory cache."""
 
     text: str
     kind: VectorKind
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """Both levels, the second closed with this. Lives on one event loop."""
+    """Both cache levels. Closing it closes the second level. Lives on one event loop."""
 
     def __init__(
         self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
@@ -55,7 +55,7 @@ class BlobCache:
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
-        """Put entries into the first level and offers them to the second; all with one sentence vector."""
+        """Put entries into memory and offer them to the second level; all of them get the same sentence vector."""
         sentence = self._lru.get(text.name)
         if sentence is None:
             sentence = found.get(SENTENCE) or codec.sentence_of(next(iter(found.values())), spaces.dims)
@@ -68,7 +68,7 @@ class BlobCache:
         return kept
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        """Offer an entry that was found in the first level to the second, which does not keep it as `tier` yet."""
+        """Offer an entry found in memory to the second level, which does not hold it at `tier` yet."""
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
@@ -78,14 +78,14 @@ class BlobCache:
             self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
             blob = codec.with_sentence(entry.blob, sentence)
             if tier is Tier.PREDICTION:
-                # It is not stored itself, and so is kept as well as its sentence is.
+                # The second level does not store this entry itself, so mark it with the tier of its sentence.
                 blob = codec.with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
             self._lru.refresh(entry.name, blob)
             entry = entry._replace(blob=blob)
         self._persist(spaces, entry, tier)
 
     async def close(self) -> None:
-        """Wait for what is being written, then close the second level."""
+        """Wait for pending writes, then close the second level."""
         await self._writer.flush()
         if self.second is not None:
             await self.second.close()
@@ -99,10 +99,10 @@ class BlobCache:
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Return the blobs of each text that are stored, by kind; empty where there is none.
+    """Return the stored blobs of each text by kind; empty if nothing is stored.
 
-    Where token vectors are wanted the sentence is taken out of their entry: it is not looked for by itself, for a text
-    of which something is missing is computed anyway.
+    If token vectors are wanted, the sentence vector comes from their entry. It is not looked up separately, because a
+    text that lacks anything is computed anyway.
     """
     wanted = [text.token_kinds for text in texts]
     found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
@@ -123,10 +123,10 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 
 
 class CachedEncoder:
-    """An encoder behind all levels of the cache. Lives on one event loop.
+    """An encoder with all cache levels. Lives on one event loop.
 
-    It alone completes what waits for texts: the encoder tells how texts ended, and knows of no caller. Blobs and
-    pending texts are shared with other models.
+    Only this class completes the calls: the encoder yields results and knows no callers. Blobs and pending texts are
+    shared with other models.
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
@@ -141,14 +141,14 @@ class CachedEncoder:
         self._views: dict[str, CachedEncoder] = {}
 
     def within(self, namespace: str) -> "CachedEncoder":
-        """Return the same encoder for a tenant's namespace: what others asked for is neither found nor waited for.
+        """Return the same encoder for a tenant's namespace, which never finds or joins requests of other tenants.
 
-        Memory and the encoder's batches are shared; names of entries and of pending texts carry the namespace.
+        Memory and batches are shared; names of entries and pending texts carry the namespace.
         """
         view = self._views.get(namespace)
         if view is None:
             if len(self._views) >= _MAX_VIEWS:
-                self._views.clear()  # they hold nothing of their own
+                self._views.clear()  # views hold no state of their own
             view = self._views[namespace] = copy(self)
             view.spaces = self.spaces.within(namespace)
         return view
@@ -156,9 +156,9 @@ class CachedEncoder:
     async def fetch(
         self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
     ) -> VectorCall:
-        """Get blobs of distinct `texts`, in `VectorCall.results`.
+        """Get the blobs of distinct `texts`, as `VectorCall.results`.
 
-        What is all in memory is answered without a task, a thread or a turn of the event loop.
+        If memory holds all of them, no task, thread or turn of the event loop is needed.
         """
         call = VectorCall(len(texts), deadline_s=deadline_s)
         with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
@@ -177,11 +177,11 @@ class CachedEncoder:
         return call
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return the ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        """Return the ids of each text as `EmbedTokens` numbers them, without special tokens."""
         return await self._encoder.token_ids(texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail what is queued with `reason`, wait for what is running and for look-ups."""
+        """Fail queued texts with `reason`, and wait for running ones and for look-ups."""
         await self._encoder.close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -189,7 +189,7 @@ class CachedEncoder:
     async def _look_up(
         self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
     ) -> list[int]:
-        """Put what memory has into a call; return the positions of what it has not."""
+        """Fill a call from memory and return the positions that are missing."""
         space = self.spaces.of(kind)
         get = self._blobs.get
         missing: list[int] = []
@@ -222,8 +222,8 @@ class CachedEncoder:
             self._spawn(self._launch(started))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        # A task of our own, never a caller's: a cancelled call must not take the texts others wait for with it. It
-        # begins in the event loop's next turn: what one request asks of a text, it asks in this one.
+        # Not a caller's task: a cancelled call must not take texts with it that others wait for. It starts in the next
+        # turn of the event loop, after a request has subscribed to everything that it wants.
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -242,7 +242,7 @@ class CachedEncoder:
             await self._work_out(self._encoder.encode(direct), direct)
 
     async def _encode_stored(self, second: SecondLevel, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
-        """Answer from the second level what is there; have the rest encoded."""
+        """Answer from the second level and encode the rest."""
         started_s = time.perf_counter()
         with spanned(CACHE, {CACHE_LEVEL: second.source.name.lower(), TEXTS: len(texts)}) as span:
             found = await find_stored(self.spaces, second, texts)
@@ -265,17 +265,17 @@ class CachedEncoder:
                 unserved = self._complete(part)
                 if unserved:
                     self._spawn(self._launch(unserved))
-        except Exception:  # noqa: BLE001 - whatever it was, it is logged and no caller may hang
-            _log.exception("work on %d texts failed", len(texts))
+        except Exception:  # noqa: BLE001 - it is logged, and no caller may hang
+            _log.exception("cannot encode %d texts because of an internal error", len(texts))
             for text in texts:
                 if text in self._pending:
                     self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
 
     def _complete(self, part: FinishedTexts) -> list[PendingText]:
-        """Keep what became of texts and hand it out. Nothing failed is kept.
+        """Deliver finished texts and cache their vectors. Failures are not cached.
 
         Returns:
-            Texts of which somebody wants something that takes another run.
+            Texts that need another run, because a caller wants something that this run did not compute.
         """
         if part.results is not None:
             return self._complete_run(part.jobs, part.results)
@@ -287,7 +287,7 @@ class CachedEncoder:
         now_s = time.monotonic()
         wanted_again = []
         for text in part.jobs:
-            if text.is_wanted(now_s):  # by someone who came just after
+            if text.is_wanted(now_s):  # by a call that joined just now
                 wanted_again.append(text)
             else:
                 self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
@@ -307,7 +307,7 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where parts of `texts` begin and end that are soon hashed."""
+    """Yield start and end of parts of `texts` that are quick to hash."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

@@ -1,4 +1,4 @@
-"""Encoders on an NVIDIA GPU, by ONNX Runtime's CUDA provider: few shapes, buffers that stay, CUDA graphs."""
+"""Encoders on an NVIDIA GPU with ONNX Runtime's CUDA provider: few shapes, permanent buffers and CUDA graphs."""
 
 import itertools
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
 ROWS: Final = (1, 4, 16, 64, 256)
-"""`benchmarks/gpu/buckets.py` compares grids on real texts: with so many shapes none pads less in as few runs."""
+"""The grid of shapes. In `benchmarks/gpu/buckets.py` no grid of this size pads less with as few runs on real texts."""
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -34,19 +34,19 @@ _SMALLEST_GRAPH: Final = bytes.fromhex(
     "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
     "08080112040a02080142040a001014"
 )
-"""An ONNX graph of one operator, Identity: what starts a provider, and shows whether it is there."""
+"""An ONNX graph with one Identity operator, to find out whether a provider starts."""
 
 _GRAPH_ID: Final = "gpu_graph_id"
 _NO_GRAPH: Final = "-1"
 
 _FEEDERS: Final = 2
-"""Workers that tokenize, pad and read results: while the GPU computes for one, the other gets the next run ready."""
+"""Worker threads that tokenize, pad and read results: one prepares the next run while the GPU computes."""
 _RUN_OVERHEAD_TOKENS: Final = 512
-"""A guess, not measured: the tokens that a GPU computes in the time in which it starts a run's kernels."""
+"""An unmeasured guess: the tokens that a GPU computes while it starts the kernels of a run."""
 
 
 class Bucket(NamedTuple):
-    """Shape of a run: rows x tokens."""
+    """The shape of a run: rows x tokens."""
 
     rows: int
     tokens: int
@@ -57,8 +57,8 @@ class Part:
     """Texts that run together.
 
     Attributes:
-        places: Which of the texts that were given, at most `bucket.rows`, none longer than `bucket.tokens`.
-        bucket: Shape that they are padded to.
+        places: Positions of the texts in the input: at most `bucket.rows`, none longer than `bucket.tokens`.
+        bucket: The shape to which they are padded.
     """
 
     places: tuple[int, ...]
@@ -69,10 +69,10 @@ class Buckets:
     """The shapes of one model.
 
     Args:
-        max_tokens: Longest text of the model; the longest shape is as long, and no shape longer.
-        max_run_tokens: Rows times tokens of a shape, at most; a shape of one row may be larger.
+        max_tokens: Tokens of the model's longest text, and of the longest shape.
+        max_run_tokens: Largest rows times tokens of a shape; a shape of one row may exceed it.
         tokens: Lengths, ascending.
-        rows: Numbers of rows, ascending, 1 among them.
+        rows: Numbers of rows, ascending, including 1.
     """
 
     def __init__(
@@ -86,16 +86,16 @@ class Buckets:
 
     @property
     def shapes(self) -> list[Bucket]:
-        """All of them; the place in the list is the number of its CUDA graph."""
+        """All shapes; the index in the list is the number of the CUDA graph."""
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Cut texts of 1 to `max_tokens` tokens into parts with a shape each, the longest first."""
+        """Split texts of 1 to `max_tokens` tokens into parts with a shape each, longest first."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
             length = self._length_for(lengths[order[at]])
-            # Texts that a shorter shape holds are left to it, unless few would fill this one up.
+            # Leave texts to a shorter shape that holds them, unless a few of them fill this one up.
             fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
             count = _rows_for(fitting, self._rows[length])
             taken = order[at : at + count]
@@ -103,7 +103,7 @@ class Buckets:
             at += len(taken)
 
     def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """Return the same texts in two smaller parts, for a run that did not fit into memory."""
+        """Split a part that did not fit into memory into two smaller ones."""
         middle = len(part.places) // 2
         halves = []
         for places in (part.places[:middle], part.places[middle:]):
@@ -120,7 +120,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest shape that the texts fill, or the next one where they fill half of it."""
+    """Return the largest row count that the texts fill, or the next one if they fill half of it."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -128,9 +128,9 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask of a part of the texts, int64[rows, tokens] each.
+    """Return token ids and attention mask of a part, int64[rows, tokens] each.
 
-    A row without a text gets one token: a mask of zeros alone would make NaN of its own row.
+    An empty row gets one token, because an all-zero mask would make the row NaN.
     """
     padded = np.zeros(part.bucket, np.int64)
     mask = np.zeros(part.bucket, np.int64)
@@ -142,15 +142,15 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """The GPU that was asked for cannot be used; the message says why and what to do."""
+    """The requested GPU cannot be used. The message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPU that models for GPUs run on.
+    """The GPU that GPU models run on.
 
     Attributes:
-        index: From 0; None where there is none to use.
+        index: From 0; None if no GPU is used.
     """
 
     index: int | None
@@ -158,10 +158,10 @@ class Gpu:
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find what `device` asks for; takes a second where there is a GPU. Logs one line where ``auto`` finds none.
+    """Find the GPU that `device` requests. Takes a second if there is one; logs a line if ``auto`` finds none.
 
     Raises:
-        DeviceError: A GPU was asked for by name and cannot be used.
+        DeviceError: The settings require a GPU that cannot be used.
     """
     if config.device == "cpu":
         return Gpu(None, "device is cpu")
@@ -176,33 +176,33 @@ def find_gpu(config: GpuConfig) -> Gpu:
 
 def _problem(index: int) -> str:
     if CUDA_PROVIDER not in onnxruntime.get_available_providers():
-        return f"the onnxruntime that is installed ({onnxruntime.__version__}) has no {CUDA_PROVIDER}: {_INSTALL}"
-    onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels, which lie on no path that is searched
+        return f"the installed onnxruntime ({onnxruntime.__version__}) has no {CUDA_PROVIDER}. Run: {_INSTALL}"
+    onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels, which are on no search path
     try:
         session = onnxruntime.InferenceSession(
             _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
         )
-    # What the provider raises has no class of its own.
+    # The provider raises no class of its own.
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
-        return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}; look at nvidia-smi"
+        return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}. Check nvidia-smi"
     if CUDA_PROVIDER not in session.get_providers():
-        # ONNX Runtime leaves a provider out whose libraries do not load, and logs which one is missing.
+        # ONNX Runtime drops a provider whose libraries do not load, and logs the missing one.
         return (
-            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or of another version (the line "
-            "of onnxruntime above says which): pip install 'onnxruntime-gpu[cuda,cudnn]', and look at nvidia-smi"
+            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or of a wrong version (see the "
+            "line of onnxruntime above). Run: pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
         )
     return ""
 
 
 def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:
-    """Return the options of a session."""
+    """Return the provider options of a session."""
     options = {
         "device_id": str(index),
-        # Shapes are few and known: memory grows by what they need, not to the next power of two.
+        # With few known shapes, memory grows by the requested size instead of to the next power of two.
         "arena_extend_strategy": "kSameAsRequested",
-        # One stream for copies and kernels: a run never reads inputs that are still on their way.
+        # One stream for copies and kernels: a run never reads inputs that are still being copied.
         "do_copy_in_default_stream": "1",
-        # TensorFloat-32 keeps 10 bits of a float's 23: that is another arithmetic than fp32.
+        # TensorFloat-32 keeps 10 of a float's 23 bits, so it does not compute in fp32.
         "use_tf32": "0" if precision == "fp32" else "1",
         "enable_cuda_graph": str(int(config.cuda_graphs)),
     }
@@ -221,10 +221,10 @@ class _Buffers:
 
 
 class BoundSession:
-    """Runs one graph in buffers. Called from one thread only: recorded CUDA graphs belong to the thread that made them.
+    """A graph with permanent buffers. Call it from one thread only: CUDA graphs belong to their recording thread.
 
     Args:
-        device: Where the session keeps memory: "cuda", or "cpu" to run the same code without a GPU; and its number.
+        device: Device and index of the session's memory: "cuda", or "cpu" to run the same code without a GPU.
     """
 
     def __init__(
@@ -245,19 +245,19 @@ class BoundSession:
     def run(
         self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
     ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
-        """Compute one batch; copies in, computes, copies out once.
+        """Compute one batch with one copy in and one copy out.
 
         Args:
             ids: Token ids, [rows, tokens] of one of the shapes.
-            mask: 1 on a text's tokens, then 0; of the same shape.
-            token_outputs: Names of outputs with token vectors, which a run without a CUDA graph gives.
+            mask: 1 for a text's tokens, then 0; the same shape.
+            token_outputs: Names of outputs with token vectors. If there are any, the run uses no CUDA graph.
 
         Returns:
-            Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. Arrays
-            of the caller's own.
+            Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. The
+            caller owns the arrays.
 
         Raises:
-            RuntimeError: As ONNX Runtime raises it; `is_out_of_memory` tells what for.
+            RuntimeError: From ONNX Runtime; see `is_out_of_memory`.
         """
         shape = Bucket(*ids.shape)
         buffers = self._buffers.get(shape)
@@ -268,7 +268,7 @@ class BoundSession:
         if not token_outputs:
             self._session.run_with_iobinding(buffers.binding, buffers.options)
             return np.array(buffers.sentences.numpy()), []
-        # Token vectors are large and seldom: their memory is the run's, and goes back to the arena with the binding.
+        # Token vectors are large and rare: the run owns their memory, which returns to the arena with the binding.
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
         for name in (self._model.sentence_output, *token_outputs):
@@ -278,7 +278,7 @@ class BoundSession:
         return sentences, tokens
 
     def forget(self, shape: Bucket) -> None:
-        """Give the buffers of a shape back, where they are there."""
+        """Free the buffers of a shape, if any."""
         self._buffers.pop(shape, None)
 
     def _allocate(self, shape: Bucket) -> _Buffers:
@@ -304,13 +304,13 @@ def _run_options(graph_id: str) -> Any:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether a run failed for want of memory: ONNX Runtime and CUDA say so in words alone."""
+    """Return whether a run ran out of memory. ONNX Runtime and CUDA report that in the message only."""
     said = str(error).lower()
     return any(sign in said for sign in ("failed to allocate memory", "out of memory", "alloc_failed"))
 
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """Return how batches are cut for a GPU: few and large."""
+    """Return settings for few and large batches on a GPU."""
     return replace(
         compute,
         workers=_FEEDERS,
@@ -323,10 +323,10 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
 
 @cache
 def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """Return the one thread of this process that talks to a GPU, for all of its models, also while one is loaded.
+    """Return the only thread of this process that uses a GPU, for all models and also to load one.
 
-    ONNX Runtime records CUDA graphs in the capture mode "global": whatever allocates or copies on another thread at
-    that moment fails, and so does the recording.
+    ONNX Runtime records CUDA graphs in the capture mode "global": an allocation or copy on another thread at that
+    moment fails, and so does the recording.
     """
     return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
 
@@ -339,18 +339,18 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     """
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
-    options.enable_mem_pattern = False  # shapes are many for the few runs that are not recorded
-    options.intra_op_num_threads = 1  # the CPU computes shapes alone; the default is a thread for every core
+    options.enable_mem_pattern = False  # the few runs without a graph have too many shapes
+    options.intra_op_num_threads = 1  # the CPU computes shapes only; the default is a thread per core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)
 
 
 class BucketSession:
-    """Runs texts of any lengths in the shapes of `Buckets`. Called from worker threads, several at a time.
+    """A session that runs texts of any length in the shapes of `Buckets`. Several worker threads may call it.
 
-    All of them share one session, one stream and one thread that talks to it: a GPU computes one large run sooner than
-    two of half the size beside each other, and recorded CUDA graphs may not be started from several threads.
+    All runs share one session, one stream and one thread: a GPU computes one large run sooner than two concurrent
+    halves, and recorded CUDA graphs must not be started from several threads.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
@@ -361,12 +361,12 @@ class BucketSession:
         self._too_large: set[Bucket] = set()
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts as `EncoderSession.run`; a batch that does not fit into the GPU's memory runs in smaller ones.
+        """Run texts like `EncoderSession.run`; split batches that do not fit into the GPU's memory.
 
         Raises:
-            RuntimeError: As ONNX Runtime raises it, also where a single text does not fit.
+            RuntimeError: From ONNX Runtime, also if a single text does not fit.
         """
-        del exclusive  # there is one way to run
+        del exclusive  # a GPU has only one way to run
         names = [self._model.token_output(layer) for layer in layers]
         lengths = [len(text) for text in ids]
         longest = max(lengths)
@@ -398,7 +398,7 @@ class BucketSession:
         self._too_large.add(part.bucket)
         self._thread.submit(self._bound.forget, part.bucket).result()
         _log.warning(
-            "runs of %d x %d tokens do not fit into the GPU's memory: smaller ones from now on (gpu_batch_tokens, "
-            "gpu_memory_limit)",
+            "batches of %d x %d tokens do not fit into the GPU's memory; using smaller ones from now on. Change "
+            "gpu_batch_tokens or gpu_memory_limit to avoid this",
             *part.bucket,
         )

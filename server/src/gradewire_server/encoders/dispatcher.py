@@ -1,4 +1,4 @@
-"""Runs of one model on another server: several on their way at a time, each cancelled once nobody waits."""
+"""Runs of one model on another server: several at a time, cancelled when nobody waits for them any more."""
 
 import asyncio
 import logging
@@ -32,23 +32,23 @@ _CLOSE_WAIT_S: Final = 2.0
 
 
 class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
-    """Runs on another server; all on the event loop."""
+    """Runs on another server. Use it on the event loop."""
 
     def refusal(self) -> RunError | None:
-        """Return why no run would go well now: what is queued then fails at once."""
+        """Return the reason why runs cannot succeed now, or None; with a reason, queued jobs fail at once."""
 
     async def run(self, jobs: Sequence[JobT_contra], /, *, deadline_s: float) -> Sequence[ResultT_co]:
-        """Compute one run, one result per job; DeadlinePassedError where it is late. May be cancelled."""
+        """Compute one run, one result per job. It may be cancelled, and raises DeadlinePassedError if it is late."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
-    """The limits of runs on their way.
+    """The limits of concurrent runs.
 
     Attributes:
-        max_in_flight: Runs on their way at a time.
-        parallel_runs: Of these, how many the other side computes at a time; a call alone is cut into so many.
-        run_overhead_tokens: Cost of a run beside its tokens, in tokens: what cutting a batch in two has to gain.
+        max_in_flight: Concurrent requests.
+        parallel_runs: Runs that the server computes at a time; a single call is split into as many.
+        run_overhead_tokens: Cost of a run besides its tokens, in tokens: a batch is split only if it saves more.
     """
 
     max_in_flight: int
@@ -60,7 +60,7 @@ class DispatchLimits:
 
 
 class AsyncDispatcher(JobQueue[JobT, ResultT]):
-    """Queue and runs under way. Lives on one event loop."""
+    """A queue and its running requests. Lives on one event loop."""
 
     def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
         super().__init__(limits.max_queue_tokens)
@@ -72,7 +72,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
 
     @override
     async def close(self, reason: Failure) -> None:
-        """Fail what is queued with `reason`, wait a little for what is running, then fail that too."""
+        """Fail queued jobs with `reason`, wait briefly for running ones, then fail those too."""
         self._closed = reason
         end(self._drain(), RunError(reason))
         if self._running:
@@ -92,7 +92,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             if not self._planned:
                 self._plan()
                 continue
-            # What was planned goes first: put back into the queue, short texts would wait behind every long one.
+            # Planned runs go first: back in the queue, short texts would wait behind every long one.
             run = self._still_wanted(self._planned.popleft())
             if run:
                 task = self._loop.create_task(self._work(run))
@@ -124,9 +124,9 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancel runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
+        """Cancel hopeless runs, and runs without a single wanted text.
 
-        What is cancelled and wanted comes back, and fails by the refusal as the queue does.
+        Wanted texts of a cancelled run return to the queue, or fail if runs are refused now.
         """
         refusal = self._remote.refusal()
         if refusal is not None:
@@ -143,18 +143,18 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             jobs = [each.job for each in run]
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
-            # Whoever joined since waits for longer, and shall not pay for those who went away.
+            # Callers that joined meanwhile have later deadlines: they must not fail because of those that left.
             self._give_back(run)
         except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
             if not isinstance(error, RunError):
-                _log.exception("a run of %d texts failed", len(run))
+                _log.exception("cannot encode a batch of %d texts", len(run))
             end(run, error)
         else:
             finish(run, results, start_ns, time.time_ns())
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         run = self._running.pop(task)
-        if task.cancelled():  # before its first step
+        if task.cancelled():  # cancelled before its first step
             self._give_back(run)
         self._dispatch()
 

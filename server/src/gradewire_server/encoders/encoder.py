@@ -1,4 +1,4 @@
-"""One model at work: tokenize texts, queue them, and read its runs."""
+"""One loaded model: tokenize texts, queue them, and read the output of runs."""
 
 import asyncio
 import math
@@ -24,11 +24,11 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
-"""Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
+"""Texts of up to this many characters in total are tokenized on the event loop, in under 1 ms."""
 SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
-_QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full; try again later")
-_NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
-_LOGIT_NOT_FINITE: Final = Failure(Status.INTERNAL, "the grader answered with a logit that is not finite")
+_QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full. Try again later")
+_NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder returned a vector that is zero or not finite")
+_LOGIT_NOT_FINITE: Final = Failure(Status.INTERNAL, "the grader returned a logit that is not finite")
 _WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
 
@@ -36,8 +36,8 @@ class Encoded(NamedTuple):
     """The vectors of one text.
 
     Attributes:
-        blobs: All that was asked for when its turn came, or why there is nothing.
-        began_s: When the run began that computed it, `time.monotonic()` seconds; infinity where there was none.
+        blobs: Everything requested when its turn came, or the failure.
+        began_s: Start of its run in `time.monotonic()` seconds; infinity without a run.
     """
 
     blobs: Blobs | Failure
@@ -53,20 +53,20 @@ class RoughEncoder:
     """An encoder of approximate vectors of a model.
 
     Attributes:
-        encoder: Runs it; its entries in caches have names of their own.
+        encoder: Its cache entries have names of their own.
     """
 
     encoder: "Encoder"
     cosine_error: float
-    remark: str
+    note: str
 
 
 class Encoder:
     """A loaded model. Lives on one event loop.
 
     Args:
-        rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
-        degraded: What works less well than the settings ask for, a line for people; empty: nothing.
+        rough: An encoder of approximate vectors of the model; its owner closes both.
+        degraded: A line for users about a setting that could not be met; empty if all are met.
     """
 
     def __init__(  # noqa: PLR0913 - the five parts of one model, and two more by name
@@ -91,8 +91,8 @@ class Encoder:
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
 
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        """Work texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
-        # Tokenized off the event loop where they are long together.
+        """Encode texts and yield each once; callers may want more of them until their turn comes."""
+        # Long texts are tokenized off the event loop.
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
             return
@@ -122,13 +122,13 @@ class Encoder:
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return the ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        """Return the ids of each text as `EmbedTokens` numbers them, without special tokens."""
         if sum(map(len, texts)) <= INLINE_CHARACTERS:
             return self._ids(texts)
         return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail what is queued with `reason`, wait for what is running."""
+        """Fail queued texts with `reason` and wait for running ones."""
         self._closed = reason
         await self._queue.close(reason)
         await asyncio.to_thread(self._tokenizing.shutdown)
@@ -142,7 +142,7 @@ class Encoder:
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            # Of windows nobody wants token vectors; of anything else somebody may before its turn comes.
+            # No caller wants token vectors of windows; for other texts one may join before their turn comes.
             group = [text for text in texts if bool(text.token_kinds or text.tier > Tier.WINDOW) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
@@ -156,9 +156,8 @@ class RunOutput:
     """Vectors of one run.
 
     Attributes:
-        sentences: float32[n, dims], of unit length; of a grader its logits, [n, 1].
-        tokens: float32[n, padded tokens, dims] by layer, 1 for the first, of those that were asked for; rows of padding
-            are unspecified.
+        sentences: float32[n, dims] of unit length; for a grader, its logits [n, 1].
+        tokens: float32[n, padded tokens, dims] by requested layer, from 1; rows of padding are unspecified.
     """
 
     sentences: NDArray[np.float32]
@@ -166,7 +165,7 @@ class RunOutput:
 
 
 class RunReader:
-    """A reader of the runs of one model; in any thread."""
+    """A reader of one model's output. Thread-safe."""
 
     def __init__(self, tokenizer: TextTokenizer, layers: Sequence[int], telemetry: ModelTelemetry) -> None:
         self._tokenizer = tokenizer
@@ -174,16 +173,16 @@ class RunReader:
         self._telemetry = telemetry
 
     def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
-        """Take the texts of a run; return layers whose token vectors it has to give, ascending."""
+        """Take the texts of a run and return the layers whose token vectors it must compute, ascending."""
         return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
         """Make blobs of a run's output.
 
         Args:
-            texts: Taken, in the order of the output's rows.
-            output: What the run gave.
-            started_s: When the run began, in `time.perf_counter()` seconds.
+            texts: Taken texts, in the order of the output's rows.
+            output: The vectors of the run.
+            started_s: Start of the run in `time.perf_counter()` seconds.
         """
         blobs = self.make_blobs(texts, output)
         rows = token_ids(texts)
@@ -194,7 +193,7 @@ class RunReader:
         return [Encoded(each, began_s=began_s) for each in blobs]
 
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
-        """Return blobs of each text, or why there are none; arguments as of `read`."""
+        """Return blobs of each text, or the failure; same arguments as `read`."""
         tokenized = [text.tokens for text in texts if text.tokens is not None]
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
@@ -206,7 +205,7 @@ class RunReader:
     def _blobs(self, text: PendingText, row: int, sentence: bytes, output: RunOutput) -> Blobs | Failure:
         blobs = {SENTENCE: sentence}
         for kind in text.taken or ():
-            assert text.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
+            assert text.tokens is not None  # noqa: S101 - for mypy: a taken text is tokenized
             rows = self._tokenizer.rows(text.tokens, special=kind != WORDS)
             vectors = output.tokens[kind or self._layers[-1]][row, rows.positions]
             blob = codec.encode_tokens(sentence, vectors, rows.offsets, rows.ids)
@@ -217,11 +216,11 @@ class RunReader:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask, int64[n, width] each; ids under a zero of the mask are never read.
+    """Return token ids and attention mask, int64[n, width] each; masked ids are never read.
 
     Args:
         ids: int32[tokens] of each text, at least one.
-        width: No less than the longest text; 0: as long as that.
+        width: At least the length of the longest text; 0 to use that length.
     """
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     mask = np.arange(width or lengths.max()) < lengths[:, None]
@@ -231,12 +230,12 @@ def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.in
 
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
-    """Return the ids of tokenized texts, in order: a row for each, or for each of its pieces."""
+    """Return the ids of tokenized texts in order: a row per text, or per piece of a text."""
     return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
 
 
 class GraderRunReader(RunReader):
-    """A reader of the runs of one grader; in any thread."""
+    """A reader of one grader's output. Thread-safe."""
 
     @override
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
@@ -244,7 +243,7 @@ class GraderRunReader(RunReader):
         made: list[Blobs | Failure] = []
         row = 0
         for text in texts:
-            assert text.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
+            assert text.tokens is not None  # noqa: S101 - for mypy: a taken text is tokenized
             pieces = len(text.tokens.ends)
             logit = float(logits[row : row + pieces].max())
             row += pieces
@@ -261,12 +260,12 @@ def open_tokenizer(model: BuiltModel) -> TextTokenizer:
 
 
 def run_reader(model: BuiltModel, tokenizer: TextTokenizer, telemetry: ModelTelemetry) -> RunReader:
-    """Return what makes blobs of a model's runs."""
+    """Return the reader of a model's output."""
     kind = GraderRunReader if model.kind == "grader" else RunReader
     return kind(tokenizer, model.token_layers, telemetry)
 
 
 def warm_up_ids(model: BuiltModel, tokenizer: TextTokenizer) -> list[NDArray[np.int32]]:
-    """Return token ids of a short and of a longer text, for runs that nobody waits for."""
+    """Return token ids of a short and a longer text for warm-up runs."""
     texts = [joined((text, text, text)) for text in _WARM_UP] if model.kind == "grader" else _WARM_UP
     return [text.ids for text in tokenizer.encode(texts)]

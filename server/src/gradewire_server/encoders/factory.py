@@ -1,4 +1,4 @@
-"""The encoder service for the settings; the other backend is not even imported."""
+"""Open the encoder service for the settings. Only the chosen backend is imported."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 def check_installed(config: EngineConfig) -> None:
-    """Import what encoders run on.
+    """Import the libraries that the encoders need.
 
     Raises:
-        ImportError: It is not installed; its `name` says what.
+        ImportError: A library is not installed; see `name` of the error.
     """
     import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
-    """Return the service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
+    """Return the service without a loaded model. Takes a second if it finds a GPU.
 
     Raises:
-        OSError: A certificate cannot be read, or the GPU that was asked for cannot be used.
-        ImportError: As `check_installed`.
+        OSError: A certificate cannot be read, or the requested GPU cannot be used.
+        ImportError: A library is not installed.
     """
     telemetry = EncoderTelemetry(registry)
     pending = PendingTexts()
@@ -51,13 +51,13 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
         )
 
     if config.triton is None:
-        from gradewire_server.encoders.cuda import find_gpu  # noqa: PLC0415 - as above
+        from gradewire_server.encoders.cuda import find_gpu  # noqa: PLC0415 - brings ONNX Runtime
         from gradewire_server.encoders.local import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
 
         local = SessionSource(config.model_repository, config.compute, config.gpu, find_gpu(config.gpu), telemetry)
         return EncoderService(local, library_of(local), telemetry, preload=config.preload)
     from gradewire_server.encoders.prometheus import TritonTelemetry  # noqa: PLC0415 - as above
-    from gradewire_server.encoders.triton_source import TritonSource  # noqa: PLC0415 - an extra that others need not have
+    from gradewire_server.encoders.triton_source import TritonSource  # noqa: PLC0415 - an optional extra
     from gradewire_server.encoders.triton_supervisor import TritonSupervisor  # noqa: PLC0415 - as above
 
     counters = TritonTelemetry(registry)

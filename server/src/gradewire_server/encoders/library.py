@@ -1,4 +1,4 @@
-"""The models of a source and of the catalog: how they are shown, loaded at their first use, and replaced."""
+"""The models of a source and of the catalog: list them, load them at first use, and replace them."""
 
 import asyncio
 import logging
@@ -26,11 +26,11 @@ Stamp: TypeAlias = tuple[str, int, int]
 
 
 class NotNowError(Exception):
-    """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
+    """A model exists here but cannot be used now. Its source loads it again when it can.
 
     Attributes:
-        failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
-            knows yet.
+        failure: The failure for callers: MODEL_UNAVAILABLE if it is the wrong model, UNAVAILABLE if its state is
+            unknown.
     """
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
@@ -40,43 +40,43 @@ class NotNowError(Exception):
 
 
 class UnusableError(Exception):
-    """A model is whole and yet of no use here, until it is built again; the message is for callers."""
+    """A model is intact but cannot be used here until it is built again. The message is for callers."""
 
 
 class ModelSource(Protocol):
-    """A source of models; used on one event loop."""
+    """A source of models. Use it on one event loop."""
 
     def listed(self) -> Sequence[BuiltModel]:
-        """Return models that are described here; broken ones are left out. Reads small files."""
+        """Return the models that are described here, without broken ones. Reads small files."""
 
     def describe(self, name: str) -> BuiltModel:
-        """Return one model; raise ModelNotBuiltError or ModelBrokenError."""
+        """Return one model, or raise ModelNotBuiltError or ModelBrokenError."""
 
     async def open(self, name: str, *, namespace: str) -> Encoder:
         """Get a model ready to run.
 
         Raises:
-            ModelError: It is not here, or is broken.
-            UnusableError: It is here, and nothing for this source.
-            NotNowError: It is here, and cannot be used now.
+            ModelError: It is missing or broken.
+            UnusableError: It exists, but this source cannot run it.
+            NotNowError: It exists, but cannot be used now.
         """
 
     def trouble(self, name: str) -> str:
-        """Return why a model that was opened cannot compute now; empty when it can."""
+        """Return the reason why an opened model cannot compute now; empty if it can."""
         del name
         return ""
 
     async def close(self) -> None:
-        """Give back what it holds; all encoders are closed by then."""
+        """Release all resources; all encoders are closed by then."""
         return
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model that is ready.
+    """A loaded model.
 
     Attributes:
-        rough: Makes approximate vectors of it, behind the cache under names of their own; None where nothing does.
+        rough: A cached encoder of approximate vectors with cache names of its own; None without one.
     """
 
     encoder: CachedEncoder
@@ -85,7 +85,7 @@ class LoadedModel:
     degraded: str = ""
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail what is queued with `reason`, wait for what is running."""
+        """Fail queued texts with `reason` and wait for running ones."""
         await self.encoder.close(reason)
         if self.rough is not None:
             await self.rough.close(reason)
@@ -94,11 +94,11 @@ class LoadedModel:
 class ModelLibrary(ModelIndex):
     """The models of a source and of the catalog.
 
-    A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
+    A call names a model as NAME, as NAME@DIGEST (exactly that build), or as "" for the default model.
 
     Attributes:
-        awaited: Models that somebody asked for and that cannot be used now, with what was said.
-        unusable: The default model and those that were loaded or awaited once, where they are of no use, and why.
+        awaited: Requested models that cannot be used now, with the failure that callers got.
+        unusable: Reasons why the default model, or a model that was loaded or awaited before, is unusable.
     """
 
     def __init__(
@@ -118,13 +118,13 @@ class ModelLibrary(ModelIndex):
         self._logged: dict[str, str] = {}
 
     def find(self, reference: str) -> LoadedModel | None:
-        """Return a model that is loaded."""
+        """Return a loaded model, or None."""
         name, _, digest = reference.partition("@")
         loaded = self.loaded.get(name or self.default)
         return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Load a model, or join those who do; one that is awaited fails at once, for its source sees to it."""
+        """Load a model, or join a load in progress. An awaited model fails at once; its source loads it later."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
@@ -133,12 +133,12 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     async def reload(self, name: str) -> LoadedModel | Failure:
-        """Open a model again: it takes the place of the one that is loaded, which is gone also where that fails."""
+        """Open a model again in place of the loaded one, which is removed even if that fails."""
         return await self._loading.result(name, partial(self._load, name))
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # Of a loaded or awaited one without touching the disk.
+        # Loaded and awaited models are answered without disk access.
         name = name or self.default
         if name in self.loaded:
             return self.loaded[name].status
@@ -154,20 +154,20 @@ class ModelLibrary(ModelIndex):
         except ModelBrokenError as error:
             return Failure(Status.MODEL_UNAVAILABLE, _unusable_message(name, error))
         except ModelError:
-            _log.debug("nobody knows of a model %s", quoted(name))
-        message = f"there is no model {quoted(name)}; known are: {', '.join(known)}"
+            _log.debug("unknown model %s", quoted(name))
+        message = f"unknown model {quoted(name)}. Known models: {', '.join(known)}"
         return Failure(Status.MODEL_UNAVAILABLE, message)
 
     @override
     def statuses(self) -> list[ModelStatus]:
-        # Catalog first, then what else is built; variants of a model only where they are built.
+        # Catalog first, then other built models; variants of a model only if they are built.
         built = {model.name: model for model in self._source.listed()}
         known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
         names = dict.fromkeys([*known, *built, *self.loaded])
         return [self._describe(name, built.get(name)) for name in names]
 
     async def close(self) -> None:
-        """Wait for what is loading, then end all encoders."""
+        """Wait for loads in progress, then close all encoders."""
         await self._loading.wait()
         for loaded in self.loaded.values():
             await loaded.close()
@@ -189,14 +189,14 @@ class ModelLibrary(ModelIndex):
             return self._unusable(name, str(error))
         except ModelError as error:
             return self._unusable(name, _unusable_message(name, error), log=str(error))
-        except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
+        except Exception:  # noqa: BLE001 - ONNX Runtime and the tokenizer may raise anything about a file
             _log.exception("model %s cannot be loaded", name)
-            return self._unusable(name, f"model {quoted(name)} cannot be loaded; the server's log says why")
+            return self._unusable(name, f"model {quoted(name)} cannot be loaded. See the server's log")
         status = _status_of(encoder.model, state="loaded", is_default=name == self.default)
         rough = encoder.rough
         if rough is not None:
             metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
-            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.remark))
+            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.note))
         if encoder.degraded:
             status = replace(status, remarks=(*status.remarks, encoder.degraded))
         wrapped = None if rough is None else self._wrap(rough.encoder)
@@ -208,7 +208,7 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     def _put(self, name: str, loaded: LoadedModel | None) -> None:
-        """Set what a name stands for; what it stood for before ends as soon as its runs have."""
+        """Set or remove the model of a name; the old one closes as soon as its runs have ended."""
         old = self.loaded.pop(name, None)
         if old is not None:
             task = asyncio.get_running_loop().create_task(old.close(REPLACED))
@@ -218,7 +218,7 @@ class ModelLibrary(ModelIndex):
             self.loaded[name] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
-        """Take note of why an awaited model cannot be used yet."""
+        """Update the failure of an awaited model."""
         if name in self.awaited:
             self.awaited[name] = failure
 
@@ -227,7 +227,7 @@ class ModelLibrary(ModelIndex):
         self._logged.pop(name, None)
 
     def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
-        # Of names that nobody has seen well nothing is kept: callers may invent as many as they like.
+        # Keep nothing about names that never loaded: callers may invent any number of them.
         kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
         if log and self._logged.get(name) != log:
             _log.warning("model %s cannot be loaded: %s", name, log)
@@ -263,12 +263,12 @@ class ModelLibrary(ModelIndex):
 
 
 def _stamp_of(model: BuiltModel) -> Stamp:
-    """Return digest and times of change: differs once a model was built again or mended by hand."""
+    """Return digest and times of change, which differ after a new build or a repair by hand."""
     return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
 
 
 def _changed_ns(path: Path) -> int:
-    """Return the time of a file's last change; 0 where it is not here, as a graph that another process runs."""
+    """Return the time of a file's last change; 0 if it is missing, like a graph that another process runs."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -276,18 +276,17 @@ def _changed_ns(path: Path) -> int:
 
 
 def _unusable_message(name: str, error: ModelError) -> str:
-    """Return what to do about a model, for remote callers: without the error's own words, which name directories."""
+    """Return the remedy for a model, for remote callers: the error itself names directories."""
     catalog = load_catalog()
     build = f"gradewire models build {name if name in catalog else 'NAME'}"
     if not isinstance(error, ModelNotBuiltError):
         verify = f"gradewire models verify {shortened(name)}"
-        return f"model {quoted(name)} is broken here; {verify} says why, {build} replaces it"
-    known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
-    return f"model {quoted(name)} is not built here; {known}build one with: {build}"
+        return f"model {quoted(name)} is broken. Run {verify} to see why, or replace it with: {build}"
+    known = "" if name in catalog else f" The catalog has {', '.join(catalog)}."
+    return f"model {quoted(name)} is not built.{known} Run: {build}"
 
 
 def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
-    """Return the public face of a model that is here."""
     known = load_catalog().get(model.name)
     return ModelStatus(
         name=model.name,
@@ -307,7 +306,7 @@ def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str 
 
 
 def _catalog_status(name: str, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
-    """Return the public face of a model of the catalog of which no more is known here."""
+    """Return the status of a catalog model that is not in the repository."""
     known = load_catalog()[name]
     return ModelStatus(
         name=name,
@@ -334,7 +333,7 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
         ),
         unreadable=tuple((each.metric, each.summary) for each in model.unreadable),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
-        # Of a model that nobody has looked into the last layer is the one that its training shaped.
+        # For an unmeasured model, use the last layer, which its training shaped.
         bertscore_layer=measured.layer if measured else model.layers,
         digest=model.digest,
         temperature=model.temperature,

@@ -42,10 +42,10 @@ from gradewire_server.storage.codec import ModelSpaces
 _log = logging.getLogger(__name__)
 
 _PADDING_COST: Final = 0.15
-"""Of a token of padding in a graph that has it in attention only (docs/research/encoders.md)."""
+"""Relative cost of a padding token in a graph that computes padding in attention only (docs/research/encoders.md)."""
 
 _MARGIN: Final = 1.5
-"""Of the largest error that is measured: texts to come may have a larger one (docs/research/encoders.md)."""
+"""Factor on the largest measured error, since other texts may have a larger one (docs/research/encoders.md)."""
 _LONGEST_WINDOW: Final = 4
 _TEXTS_A_RUN: Final = 32
 _SENTENCES: Final = (
@@ -62,14 +62,14 @@ _SENTENCES: Final = (
     "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
     "It depends on the interest rate, the term of the loan and the monthly payment",
 )
-"""Ordinary answers; their windows are what errors are measured on. To change one changes the bound."""
+"""Ordinary answers. Errors are measured on their windows, so a change here changes the bound."""
 
 
 class EncoderSession:
-    """The graph of one model, loaded.
+    """The loaded graph of one model.
 
     Raises:
-        onnxruntime.capi.onnxruntime_pybind11_state.*: The file is no graph that this version can run.
+        onnxruntime.capi.onnxruntime_pybind11_state.*: This version cannot run the file.
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
@@ -83,12 +83,12 @@ class EncoderSession:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any lengths, padded to the longest.
+        """Run texts of any length, padded to the longest.
 
         Args:
             ids: Token ids of each text, at least one.
-            layers: Whose token vectors are wanted, of the model's `token_layers`.
-            exclusive: Whether no other run is at work, so that this one may use all cores.
+            layers: Layers whose token vectors to return, from the model's `token_layers`.
+            exclusive: True if no other run is active, so that this one may use all cores.
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
@@ -99,17 +99,17 @@ class EncoderSession:
 
 def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
     options = cpu_session_options(threads, allow_spinning=compute.allow_spinning)
-    # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+    # ONNX Runtime would keep a memory plan for each input shape, and there are many small ones.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 class Bf16Session:
-    """The graph of one model, compiled.
+    """The compiled graph of one model.
 
     Raises:
-        Bf16UnavailableError: OpenVINO is not installed, the processor has no instruction for bf16, or OpenVINO cannot
-            compile the graph.
+        Bf16UnavailableError: OpenVINO is not installed or cannot compile the graph, or the processor has no bf16
+            instruction.
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
@@ -117,7 +117,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any lengths, as `EncoderSession.run`."""
+        """Run texts of any length like `EncoderSession.run`."""
         del exclusive
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = self._graph.run(names, ids)
@@ -125,59 +125,60 @@ class Bf16Session:
 
 
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
-    """Return the same model under a digest that names of entries in caches follow from.
+    """Return the same model with a digest for the names of its cache entries.
 
-    Another processor or another OpenVINO gives other bits, up to 1e-3 of a component: they share no entries.
+    Another processor or OpenVINO version computes other bits, up to 1e-3 of a component, so they share no entries.
 
     Raises:
-        Bf16UnavailableError: As `Bf16Session`.
+        Bf16UnavailableError: The model cannot run in bf16 here.
     """
     digest = hashlib.sha256(f"bf16 {use}\n{arithmetic()}\n{model.digest}".encode()).hexdigest()
     return replace(model, digest=digest)
 
 
 class Session(Protocol):
-    """A model that is loaded; called from worker threads, several at a time."""
+    """A loaded model. Several worker threads may call it."""
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any lengths; see `EncoderSession.run`."""
+        """Run texts of any length; see `EncoderSession.run`."""
 
 
 class OpenSession(NamedTuple):
-    """A loaded model, and how its batches are cut."""
+    """A loaded model and the settings of its batches."""
 
     session: Session
     compute: ComputeConfig
 
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
-    """Load a model where its digest says that its vectors are made.
+    """Load a model on the device and in the precision that its digest stands for.
 
     Raises:
-        UnusableError: It is for a GPU, and there is none, or for TensorRT; or for bf16, which cannot be had here.
+        UnusableError: It needs TensorRT, a GPU that is missing, or bf16 that is unavailable.
         RuntimeError: ONNX Runtime cannot load it.
     """
     if model.numeric_class == BF16_CLASS:
         try:
-            # It cuts runs by padded length itself.
+            # OpenVINO sorts a run's texts by padded length itself.
             return OpenSession(Bf16Session(model, compute), replace(compute, padding_cost=0.0))
         except Bf16UnavailableError as error:
             _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
-            # Its digest stands for vectors in bf16; the same graph in fp32 gives others.
+            # The digest stands for vectors in bf16; the same graph in fp32 gives other vectors.
             raise UnusableError(
-                f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
+                f"model {model.name!r} needs bf16, which is not available: {error}. Use {model.base} instead"
             ) from error
     if model.on_cpu:
-        # Graphs of `gradewire models build` have padding in attention only; exported ones keep it in all layers.
+        # Graphs of `gradewire models build` compute padding in attention only; exported graphs compute it in all
+        # layers.
         built_here = model.adapter is not None or model.name in load_catalog()
         cost = _PADDING_COST if built_here else compute.padding_cost
         return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
-        # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
+        # The digest stands for vectors from a GPU; the same graph on a CPU gives others.
         why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
         raise UnusableError(
-            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}: serve it "
-            f"with --backend triton, or use {model.base or 'another one'} here"
+            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}. Serve it "
+            f"with --backend triton, or use {model.base or 'another model'}"
         )
     buckets = Buckets(model.max_tokens, config.batch_tokens)
     thread = gpu_thread(gpu.index)
@@ -186,10 +187,10 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
 
 
 class RoughSession(NamedTuple):
-    """A model in bf16 beside its own session.
+    """A model in bf16, opened together with its exact session.
 
     Attributes:
-        session: Makes approximate vectors; None where nothing does.
+        session: Computes approximate vectors; None without such a session.
     """
 
     session: Session | None = None
@@ -198,7 +199,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs."""
+    """Open a model in bf16 together with its exact session, if the settings request it and it has vectors on CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -206,19 +207,19 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
         session = Bf16Session(model, compute)
         return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
     except (Bf16UnavailableError, RuntimeError) as error:
-        # Words of OpenVINO and ONNX Runtime name files.
+        # Messages of OpenVINO and ONNX Runtime name files.
         known = isinstance(error, Bf16UnavailableError)
-        why = str(error) if known else "a first run failed, the server's log says why"
+        why = str(error) if known else "the first run failed, see the server's log"
         problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
         _log.warning("%s", problem, exc_info=error)
         return RoughSession(problem=problem)
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
-    """Return the largest error of a cosine of an approximate vector and an exact one, over pairs of fixed texts.
+    """Return the largest error of the cosine of an approximate and an exact vector, over pairs of fixed texts.
 
     Returns:
-        With a margin for texts that are not among them.
+        The error with a margin for other texts.
     """
     texts = [
         " ".join(words[begin : begin + length])
@@ -237,7 +238,7 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 
 
 class SessionSource(ModelSource):
-    """Models as sessions in this process."""
+    """A source of models as sessions in this process."""
 
     def __init__(
         self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
@@ -259,7 +260,7 @@ class SessionSource(ModelSource):
     @override
     async def open(self, name: str, *, namespace: str) -> Encoder:
         loop = asyncio.get_running_loop()
-        # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
+        # A separate thread, since ONNX Runtime's threads inherit the priority of the thread that starts them.
         opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(self._compute.nice,))
         try:
             model, tokenizer, opened, rough = await loop.run_in_executor(opening, self._open, name)
@@ -279,9 +280,9 @@ class SessionSource(ModelSource):
         approximate = None
         if rough.session is not None:
             spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
-            beside = Encoder(model, tokenizer, spaces, batcher(rough.session, BF16_CLASS), telemetry)
-            remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
-            approximate = RoughEncoder(beside, rough.cosine_error, remark)
+            rough_encoder = Encoder(model, tokenizer, spaces, batcher(rough.session, BF16_CLASS), telemetry)
+            note = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+            approximate = RoughEncoder(rough_encoder, rough.cosine_error, note)
         shown = described_for_caches(model, "vectors") if model.numeric_class == BF16_CLASS else model
         spaces = ModelSpaces.of_model(namespace, shown)
         queue = batcher(opened.session, model.numeric_class)
@@ -291,7 +292,7 @@ class SessionSource(ModelSource):
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
-        # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
+        # The first runs of a session allocate and pack memory: warm up with a short and a longer shape.
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)

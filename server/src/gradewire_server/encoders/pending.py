@@ -1,8 +1,7 @@
-"""Pending texts: a vector that several calls want at the same time is worked out once.
+"""Pending texts: a vector that several calls want at the same time is computed once.
 
-A pending text belongs to no call; calls only subscribe. So a cancelled call never takes work away from another one, and
-a text that nobody waits for any more is dropped when its turn comes. A call costs one future, however many texts it
-has.
+Calls only subscribe to a pending text. So a cancelled call never takes work away from another one, and a text that
+nobody waits for any more is dropped when its turn comes. A call costs one future for any number of texts.
 """
 
 import asyncio
@@ -15,19 +14,19 @@ from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.tokenizer import Tokenized  # noqa: TC001 - one way of importing types, everywhere
 from gradewire_server.storage.codec import SENTENCE, Blobs, VectorKind
 
-_TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done; allow more time or send less")
-_ABANDONED = Failure(Status.UNAVAILABLE, "everyone who asked for this text went away")
+_TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done. Allow more time or send less")
+_ABANDONED = Failure(Status.UNAVAILABLE, "all callers that requested this text have disconnected")
 
 
 class VectorCall:
-    """One call and what it still waits for.
+    """One call and the results that it waits for.
 
     Args:
-        deadline_s: In `time.monotonic()` seconds; None for none.
+        deadline_s: In `time.monotonic()` seconds; None for no deadline.
 
     Attributes:
-        results: By position: a blob, a failure, or None while it is open.
-        sources: By position, `AnswerSource` of each result.
+        results: By position: a blob, a failure, or None while pending.
+        sources: By position: the `AnswerSource` of each result.
     """
 
     __slots__ = ("_began_s", "_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
@@ -43,11 +42,11 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Note a run that is over now: queueing ends where the first run begins, inference where the last one ends.
+        """Add a finished run to the times: queueing ends when the first run begins, inference when the last one ends.
 
         Args:
-            began_s: When the run began, `time.monotonic()` seconds.
-            queued_s: When this call's texts in it were queued, likewise.
+            began_s: Start of the run, in `time.monotonic()` seconds.
+            queued_s: The time when this call's texts of the run were queued, on the same clock.
         """
         if began_s < self._began_s:
             self._began_s = began_s
@@ -59,7 +58,7 @@ class VectorCall:
         self._pending += 1
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
-        """Take one result; the last one wakes the waiter."""
+        """Set one result; the last one wakes the waiter."""
         if self.results[position] is not None:
             return  # timed out before
         self.results[position] = result
@@ -69,14 +68,14 @@ class VectorCall:
             self._wake()
 
     async def wait(self) -> None:
-        """Return when every result is there; at the deadline open ones become TIMEOUT."""
+        """Wait for all results; at the deadline pending ones become TIMEOUT."""
         timer: asyncio.TimerHandle | None = None
         try:
             if self._pending:
                 loop = asyncio.get_running_loop()
                 self._future = loop.create_future()
                 if self.deadline_s < math.inf:
-                    timer = loop.call_at(self.deadline_s, self._expire)  # the loop has the same clock
+                    timer = loop.call_at(self.deadline_s, self._expire)  # the loop uses the same clock
                 await self._future
         finally:
             self.open = False
@@ -96,14 +95,14 @@ class VectorCall:
 
 
 class PendingText:
-    """One text on its way to vectors: all that is wanted of it comes from one pass, where it is wanted in time.
+    """A text to compute. One run computes everything that was requested before its turn.
 
     Attributes:
         name: In-process name of its sentence's entry (`KeySpace.hashes`).
         text: The model input without prefix.
-        taken: Of these, what the run at work was asked for; None before it began.
-        tokens: The text as the model reads it, once tokenized.
-        queued_s: When it entered the encoder's queue, `time.monotonic()` seconds.
+        taken: Kinds that the current run computes; None before it begins.
+        tokens: The tokenized text; None before tokenization.
+        queued_s: The time when it was queued, in `time.monotonic()` seconds.
     """
 
     __slots__ = ("kinds", "name", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
@@ -125,36 +124,36 @@ class PendingText:
 
     @property
     def storable(self) -> bool:
-        """Whether a second level may hold all that is wanted: token vectors are kept of references alone."""
+        """True if a second level may hold all that is wanted: it keeps token vectors of references only."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:
-        """Settle what its run is asked for; what is wanted later takes another one. Any thread."""
+        """Fix the kinds that its run computes; later requests need another run. Thread-safe."""
         located = self.tokens is not None and self.tokens.kept is not None
         self.taken = self.token_kinds if located else frozenset()
         return self.taken
 
     @property
     def length(self) -> int:
-        """Tokens, special ones included; 0 before tokenization."""
+        """Tokens, including special ones; 0 before tokenization."""
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether somebody waits for it whose deadline has not passed."""
+        """Return whether a caller whose deadline has not passed waits for it."""
         return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 
     @property
     def deadline_s(self) -> float:
-        """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
+        """The latest deadline of its callers, in `time.monotonic()` seconds; infinity without one."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[VectorCall]:
-        """Return everyone who subscribed."""
+        """Return the calls that subscribed."""
         return (call for call, _, _ in self.subscribers)
 
 
 class PendingTexts:
-    """All texts that are being worked out, by name."""
+    """All pending texts, by name."""
 
     def __init__(self) -> None:
         self._texts: dict[bytes, PendingText] = {}
@@ -166,7 +165,7 @@ class PendingTexts:
         return self._texts.get(pending.name) is pending
 
     def join(self, name: bytes, call: VectorCall, position: int, kind: VectorKind, tier: Tier) -> bool:
-        """Subscribe to the pending text of `name` if there is one; return whether there was."""
+        """Subscribe to the pending text of `name`; return False if there is no such text."""
         pending = self._texts.get(name)
         if pending is None:
             return False
@@ -175,15 +174,15 @@ class PendingTexts:
         return True
 
     def start(self, pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
-        """Take a new text in, with its first subscriber."""
+        """Add a new text with its first subscriber."""
         self._texts[pending.name] = pending
         _subscribe(pending, call, position, kind)
 
     def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
-        """End the wait for a text: its first subscriber gets `source`, those that joined later JOINED.
+        """Complete a text: its first subscriber gets `source`, those that joined later get JOINED.
 
         Returns:
-            Whether everyone was served. Those who want what is not in `result` go on waiting, for another run of it.
+            True if all callers were served. Callers whose kind is not in `result` keep waiting for another run.
         """
         served = False
         waiting: list[tuple[VectorCall, int, VectorKind]] = []
@@ -202,7 +201,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """End the wait for a text that is not wanted any more; return whether a deadline was the reason."""
+        """Remove an unwanted text; return whether a deadline was the reason."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

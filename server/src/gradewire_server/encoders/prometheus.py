@@ -1,4 +1,4 @@
-"""Prometheus metrics of encoders, also in Triton; docs/operate/prometheus.md lists the names."""
+"""Prometheus metrics of encoders, here and in Triton; docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """Counters, gauges and histograms of all encoders; one per registry."""
+    """Counters, gauges and histograms of all encoders; one instance per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -40,12 +40,12 @@ class EncoderTelemetry:
         self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
     def expose(self, *, in_flight: Callable[[], float]) -> None:
-        """Show how many texts are being worked out, read when it is asked for."""
+        """Export the number of pending texts, read at each scrape."""
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count the texts of one call by source; those that were not answered, by their failure."""
+        """Count the texts of one call by source, and failed ones by status."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
@@ -80,7 +80,7 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Counters and gauges of the models in Triton; one per registry."""
+    """Counters and gauges of the models in Triton; one instance per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"
@@ -92,13 +92,13 @@ class TritonTelemetry:
             f"{prefix}_model_switches", "Models replaced by others while running.", ("model",), registry=registry
         )
         self.repairs = Counter(
-            f"{prefix}_repairs", "Loads that were asked for to mend a model.", ("model", "outcome"), registry=registry
+            f"{prefix}_repairs", "Requested loads to repair a model.", ("model", "outcome"), registry=registry
         )
         self._breaker = Gauge(
             f"{prefix}_breaker_state", "1 for the state a model's breaker is in.", ("model", "state"), registry=registry
         )
 
     def set_breaker(self, model: str, state: BreakerState) -> None:
-        """Show the state of a model's breaker."""
+        """Export the state of a model's breaker."""
         for each in BreakerState:
             self._breaker.labels(model, each).set(each is state)

@@ -1,4 +1,4 @@
-"""The encoders of the server: called for the needs of metrics, with replies from settled calls, and their health."""
+"""The encoder service: answer the requests of metrics and report the health of models."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
-"""Of token vectors: half a millisecond of reading."""
+"""Bytes of token vectors that take half a millisecond to read."""
 _NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
@@ -42,7 +42,7 @@ class EncoderAnswers(Embeddings, Graders):
     """Answers for callers of one namespace. Lives on the event loop of its library.
 
     Args:
-        namespace: Whose entries are found and kept; empty: those of the server's own.
+        namespace: Namespace of the cache entries; empty for the server's own.
     """
 
     def __init__(self, library: ModelLibrary, telemetry: EncoderTelemetry, *, namespace: str = "") -> None:
@@ -104,7 +104,7 @@ class EncoderAnswers(Embeddings, Graders):
         layer: int | None = None,
         deadline_s: float | None,
     ) -> "_SettledCall":
-        """Wait for vectors of texts, their sentences' where no layer is named; count how each text ended."""
+        """Wait for vectors of texts (of sentences if `layer` is None) and count how each text ended."""
         dims = 0
         if isinstance(encoder, Failure):
             call = _failed_call(encoder, len(texts))
@@ -115,7 +115,7 @@ class EncoderAnswers(Embeddings, Graders):
                 call = await encoder.fetch(texts, tiers, kind=kind, deadline_s=deadline_s)
             else:
                 listed = ", ".join(map(str, layers))
-                message = f"layer: {encoder.name} gives token vectors of {listed}, not of {layer}"
+                message = f"layer: {encoder.name} has no token vectors of layer {layer}, only of {listed}"
                 call = _failed_call(Failure(Status.INVALID_PARAMETER, message), len(texts))
         failures = {position: result for position, result in enumerate(call.results) if isinstance(result, Failure)}
         self._telemetry.count_answers(call.sources, failures.items())
@@ -123,7 +123,7 @@ class EncoderAnswers(Embeddings, Graders):
 
 
 class _SettledCall(NamedTuple):
-    """A settled call, the length of its vectors (0: not known), and its failures by position."""
+    """A settled call, the length of its vectors (0 if unknown), and its failures by position."""
 
     call: VectorCall
     dims: int
@@ -150,7 +150,7 @@ def _sentence_reply(settled: _SettledCall) -> EmbedReply:
 
 
 async def _tokens_reply(settled: _SettledCall) -> TokensReply:
-    """Return the reply with token vectors; many are read off the event loop."""
+    """Return the reply with token vectors; large ones are read off the event loop."""
     call, dims, _ = settled
     results = [result for result in call.results if result is not None]
 
@@ -163,7 +163,7 @@ async def _tokens_reply(settled: _SettledCall) -> TokensReply:
 
 
 class ModelsOfKind(ModelIndex):
-    """A view of the models of one kind in a library."""
+    """A view of a library's models of one kind."""
 
     def __init__(self, library: ModelLibrary, kind: str) -> None:
         self._library = library
@@ -189,7 +189,7 @@ class ModelsOfKind(ModelIndex):
         known = ", ".join(status.name for status in self.statuses()) or "none"
         return Failure(
             Status.MODEL_UNAVAILABLE,
-            f"model {found.name} is {_OTHER_KIND[self._kind]}; {self._kind}s known here are: {known}",
+            f"model {found.name} is {_OTHER_KIND[self._kind]}. Known {self._kind}s: {known}",
         )
 
 
@@ -198,8 +198,8 @@ class EncoderHealth:
     """The state of the models.
 
     Attributes:
-        models: Whether each model that was requested or has been used is there, and can compute where it was requested.
-        degraded: Why one cannot that nobody asked to load; and what works less well than the settings ask for.
+        models: By name: True for a used model; for a requested one, whether it can compute.
+        degraded: Reasons why a model that nobody requested cannot compute, and settings that could not be met.
     """
 
     models: Mapping[str, bool]
@@ -208,12 +208,12 @@ class EncoderHealth:
 
 
 class EncoderService(EncoderAnswers):
-    """Answers to what needs vectors. Lives on the event loop it was made on.
+    """The encoders of a server. Lives on the event loop that created it.
 
     Args:
-        source: Where models come from; closed with this.
-        library: Those that are loaded; likewise.
-        stop_supervision: Called first when this is closed, where models are supervised.
+        source: The source of models; closed with this.
+        library: The loaded models; closed with this.
+        stop_supervision: Called first when this is closed, if models are supervised.
     """
 
     def __init__(
@@ -232,27 +232,27 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model, "" being the default one; `health` says from then on whether it is well.
+        """Load and warm up a model ("" for the default one); `health` reports it from then on.
 
-        A failure says how to get it, or that it is waited for (UNAVAILABLE).
+        The failure gives the remedy, or says that the model is awaited (UNAVAILABLE).
         """
         self._requested[name or self.library.default] = None
         loaded = await self.library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def preload(self) -> None:
-        """Load what the settings ask to load at start; `health` shows what cannot be had."""
+        """Load the models that the settings name for the start; `health` shows the failures."""
         for name in self._preload:
             await self.load(name)
 
     def within(self, namespace: str) -> EncoderAnswers:
-        """Return the same encoders for a tenant's namespace: what others asked for is neither found nor waited for."""
+        """Return the same encoders for a tenant's namespace, which never finds or joins requests of other tenants."""
         return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 
     def health(self) -> EncoderHealth:
-        """Return the models as they are now.
+        """Return the current state of the models.
 
-        What callers happened to ask for does not make the server sick: it is no more than degraded.
+        A broken model that only a caller requested makes the server degraded, not unhealthy.
         """
         library = self.library
         troubles = {name: self._source.trouble(name) for name in library.loaded}
@@ -269,7 +269,7 @@ class EncoderService(EncoderAnswers):
         return EncoderHealth(models, troubles, tuple(degraded))
 
     async def close(self) -> None:
-        """Fail what is queued, finish what is running."""
+        """Fail queued texts and wait for running ones."""
         if self._stop_supervision is not None:
             await self._stop_supervision()
         await self.library.close()

@@ -1,4 +1,4 @@
-"""Batches by token budget: fair between callers, interactive before bulk, cut into runs; no clock, no thread."""
+"""Batches with a token budget: fair between callers, interactive before bulk, split into runs. No clocks or threads."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ class HasLength(Protocol):
 
     @property
     def length(self) -> int:
-        """Tokens."""
+        """The number of tokens."""
 
 
 J = TypeVar("J", bound=HasLength)
@@ -28,10 +28,10 @@ class _Group(Generic[J]):
 
 
 class FairQueue(Generic[J]):
-    """Jobs of many calls.
+    """A queue that serves calls in turn.
 
     Args:
-        quantum_tokens: What a call may put into a batch at each of its turns.
+        quantum_tokens: Tokens that a call may add to a batch at each of its turns.
     """
 
     def __init__(self, *, quantum_tokens: int) -> None:
@@ -42,7 +42,7 @@ class FairQueue(Generic[J]):
 
     @property
     def calls(self) -> int:
-        """Calls that have jobs here."""
+        """Calls with queued jobs."""
         return len(self._ring)
 
     def push(self, jobs: Sequence[J]) -> None:
@@ -63,14 +63,14 @@ class FairQueue(Generic[J]):
         """Take the next batch.
 
         Args:
-            max_tokens: Bound of the batch's tokens; a job longer than that goes alone.
-            max_jobs: Bound of its jobs.
-            wanted: Asked when a job's turn comes.
-            at_least_one: Whether a job may go alone that is longer than the bound.
+            max_tokens: Largest sum of tokens; a longer job goes alone.
+            max_jobs: Largest number of jobs.
+            wanted: Called when a job's turn comes.
+            at_least_one: Whether a job longer than `max_tokens` may go alone.
 
         Returns:
-            The batch, and the jobs that were not wanted any more. With `at_least_one` the batch is empty only when the
-            queue is.
+            The batch, and jobs that were not wanted any more. With `at_least_one` the batch is empty only if the queue
+            is.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -101,7 +101,7 @@ class FairQueue(Generic[J]):
         return taken, dropped
 
     def drain(self) -> list[J]:
-        """Take everything."""
+        """Take all jobs."""
         jobs = [job for group in self._ring for job in group.jobs]
         self._ring.clear()
         self.tokens = self.jobs = 0
@@ -115,15 +115,15 @@ class FairQueue(Generic[J]):
 
 
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
-    """Split a batch into runs so that padding and overhead together cost least.
+    """Split a batch into runs with the lowest total cost of padding and overhead.
 
-    A run costs `overhead_tokens`, its tokens, and for each token of padding `padding_cost`. Jobs of one length stay
+    A run costs `overhead_tokens`, its tokens, and `padding_cost` for each token of padding. Jobs of one length stay
     together, so the choice is exact in O(distinct lengths squared).
 
     Args:
         jobs: Any order.
-        max_tokens: Bound of a run's cost beside its overhead, where more than one length would be in it.
-        overhead_tokens: Cost of one run beside its tokens, in tokens.
+        max_tokens: Largest cost of a run with more than one length, without its overhead.
+        overhead_tokens: Cost of one run besides its tokens, in tokens.
         padding_cost: Cost of a token of padding, in tokens, from 0 to 1.
 
     Returns:
@@ -133,7 +133,7 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, paddi
     starts = [i for i, job in enumerate(ordered) if i == 0 or job.length != ordered[i - 1].length]
     bounds = [*starts, len(ordered)]
     tokens_before = [0, *accumulate(job.length for job in ordered)]
-    best = [0.0] * len(bounds)  # cheapest cost of ordered[bounds[i]:]
+    best = [0.0] * len(bounds)  # lowest cost of ordered[bounds[i]:]
     end_of = [0] * len(bounds)
     for first in range(len(starts) - 1, -1, -1):
         longest = ordered[bounds[first]].length
@@ -156,14 +156,14 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, paddi
 
 
 _BULK_SHARE: Final = 1 / 8
-"""Of the tokens of interactive jobs, what bulk jobs are owed that had to stand back for them."""
+"""Tokens that bulk jobs are owed per token of interactive jobs that went before them."""
 
 
 class LaneQueue(Generic[J]):
     """A fair queue for each lane.
 
     Args:
-        quantum_tokens: As for `FairQueue`; bulk jobs go first once they are owed as much.
+        quantum_tokens: See `FairQueue`; bulk jobs go first once they are owed as much.
     """
 
     def __init__(self, *, quantum_tokens: int) -> None:
@@ -178,17 +178,17 @@ class LaneQueue(Generic[J]):
 
     @property
     def jobs(self) -> int:
-        """How many there are."""
+        """Jobs of both lanes."""
         return sum(lane.jobs for lane in self._lanes.values())
 
     @property
     def bulk_jobs(self) -> int:
-        """How many of them are bulk ones."""
+        """Jobs of the bulk lane."""
         return self._lanes[Lane.BULK].jobs
 
     @property
     def calls(self) -> int:
-        """Calls that have jobs here."""
+        """Calls with queued jobs."""
         return sum(lane.calls for lane in self._lanes.values())
 
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
@@ -198,7 +198,7 @@ class LaneQueue(Generic[J]):
     def take(
         self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch; arguments and result as `FairQueue.take`."""
+        """Take the next batch; same arguments and result as `FairQueue.take`."""
         interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
         if not bulk.jobs:
             self._owed_tokens = 0.0
@@ -219,5 +219,5 @@ class LaneQueue(Generic[J]):
         return taken + more, dropped + gone
 
     def drain(self) -> list[J]:
-        """Take everything."""
+        """Take all jobs."""
         return [job for lane in self._lanes.values() for job in lane.drain()]

@@ -1,4 +1,4 @@
-"""Text to token ids, with the tokenizers library, for encoders and graders; releases the GIL while it works."""
+"""Turn text into token ids for encoders and graders, with the tokenizers library; releases the GIL while it works."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,36 +21,37 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""Of a text with more characters than this times the token limit, the beginning is tried first (words have about 5)."""
+"""If a text has more characters than this times the token limit, its beginning is tried first (words have about 5)."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""More than a word has that WordPiece spells out (100): a longer one is unknown, wherever it is cut."""
+"""More than the longest word that WordPiece splits (100): a longer word is unknown, even when cut."""
 _WORD_ENDS: Final = " \n\t\r"
-"""No word goes on behind these; what else Python calls white space, a tokenizer may leave out without a trace."""
+"""Characters that end a word. A tokenizer may drop other white space without a trace."""
 _LEAST_READ_CHARACTERS: Final = 32_768
-"""Read of any text, however few tokens its model takes."""
+"""Characters to read of any text, even if its model takes few tokens."""
 _CHARACTERS_AT_ONCE: Final = 65_536
-"""Given to the library together, unless a single text has more: about 13 MiB of its memory."""
+"""Characters per library call, unless a single text has more: about 13 MiB of its memory."""
 
 _ONE_BY_ONE: Final = 64
-"""Up to so many texts are tokenized one after another. A batch is spread over the library's threads, and where encoder
-runs keep all cores busy, waiting for these takes ten times as long as the work."""
+"""Texts to tokenize one after another. The library spreads a batch over threads; while encoder runs keep all cores
+busy, waiting for these takes ten times as long as the work.
+"""
 _AROUND: Final = 2
 _MORE: Final = 1
-"""Tokens beyond those that are read, so that it shows that there are more."""
+"""Extra tokens beyond those that are read, to detect that there are more."""
 _ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """One text as the model reads it.
+    """A text as the model reads it.
 
     Attributes:
-        ids: int32[tokens], special tokens included, at most the model's limit.
-        offsets: int32[n, 2], half-open character ranges in the text of the tokens that are not special; None where
-            they were not asked for.
-        kept: int32[n], positions of those tokens in `ids`; None likewise.
-        special: int32[m], positions of the tokens that the model puts around every text; None likewise.
-        ends: Of a grader: where in `ids`, which holds all pieces one after the other, each piece ends.
+        ids: int32[tokens], including special tokens, at most the model's limit.
+        offsets: int32[n, 2], half-open character ranges in the text of the tokens that are not special; None if not
+            requested.
+        kept: int32[n], positions of those tokens in `ids`; None if not requested.
+        special: int32[m], positions of the tokens that the model puts around every text; None if not requested.
+        ends: For a grader, the end of each piece in `ids`, which holds all pieces one after another.
     """
 
     ids: NDArray[np.int32]
@@ -62,12 +63,12 @@ class Tokenized:
 
     @property
     def rows(self) -> list[NDArray[np.int32]]:
-        """What the model reads of it at a time: all of it, or piece by piece."""
+        """The rows that the model reads: the whole text, or a row for each piece."""
         return np.split(self.ids, self.ends[:-1]) if self.ends else [self.ids]
 
 
 class TokenRows(NamedTuple):
-    """Which of a text's tokens are answered, and what they stand for.
+    """Tokens of a text, with their ranges in it.
 
     Attributes:
         positions: int32[n], in the text as the model reads it.
@@ -84,8 +85,8 @@ class TextTokenizer:
     """The tokenizer of one model.
 
     Args:
-        max_tokens: The model's limit, special tokens included.
-        as_text: Whether a special token that is written in a text is read as the characters it is written with.
+        max_tokens: The model's limit, including special tokens.
+        as_text: Read a special token that is spelled out in a text as ordinary characters.
     """
 
     def __init__(self, path: Path, *, max_tokens: int, prefix: str, as_text: bool = False) -> None:
@@ -95,7 +96,7 @@ class TextTokenizer:
         self._tokenizer.enable_truncation(max_tokens)
         self._prefix = prefix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
-        # Of bytes or characters, and so never less than the characters that it stands for.
+        # A vocabulary entry is in bytes or characters, so it is never shorter than the characters it stands for.
         longest = max(map(len, self._tokenizer.get_vocab()), default=0)
         self._read_characters = max(
             max_tokens * max(longest + 1, _LONGEST_UNKNOWN_CHARACTERS), self._head_characters, _LEAST_READ_CHARACTERS
@@ -104,10 +105,10 @@ class TextTokenizer:
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize `texts`; about 9 µs for a short one, half as much again with offsets.
+        """Tokenize `texts`: about 9 µs for a short one, half as much again with offsets.
 
-        The ids are those of the whole text, as long as what the model reads of it lies within the first
-        `_read_characters`; of what lies behind them nothing is read, and the text counts as truncated.
+        The ids equal those of the whole text if the tokens that the model reads lie within the first
+        `_read_characters`. Nothing after these is read, and the text counts as truncated.
         """
         tokenized: list[Tokenized] = []
         for part in _parts(texts, self._head_characters):
@@ -131,23 +132,22 @@ class TextTokenizer:
         return tokenized
 
     def _encode_long(self, text: str, *, offsets: bool) -> Tokenized:
-        """Tokenize a text whose beginning was not enough."""
         read = text[: self._read_characters]
         tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:
-            # Nobody misses blanks at the end.
+            # Trailing white space does not count as truncated.
             return replace(tokenized, truncated=not text[len(read) :].isspace())
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
-        """Return the tokens of a text that was encoded with offsets; those of the prefix are never among them.
+        """Return the tokens of a text that was encoded with offsets, without those of the prefix.
 
         Args:
             tokenized: The text.
-            special: Whether the tokens around it are wanted. The same tokens written into the text are then numbered -1
-                as well: nobody shall write what weighs nothing for the model's own and something for the metric.
+            special: Include the tokens around the text. The same tokens spelled out in the text then also get -1:
+                otherwise a text could contain tokens that the model takes for its own and the metric counts.
         """
-        assert tokenized.kept is not None  # noqa: S101 - for mypy: the three are there or none
+        assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above
         assert tokenized.special is not None  # noqa: S101 - as above
         if not special:
@@ -161,7 +161,7 @@ class TextTokenizer:
         return TokenRows(positions, np.concatenate((tokenized.offsets, around))[order], ids)
 
     def _head(self, text: str) -> str:
-        # Tokenizing a megabyte to keep 256 tokens would block everyone else.
+        # Tokenizing a megabyte to keep 256 tokens would block all other calls.
         if len(text) <= self._head_characters:
             return text
         for end in range(self._head_characters, min(len(text), self._head_characters + _LONGEST_UNKNOWN_CHARACTERS)):
@@ -172,8 +172,8 @@ class TextTokenizer:
     def _is_enough(self, text: str, head: str, encoding: Encoding) -> bool:
         """Return whether the beginning of a text gives the ids of the whole text.
 
-        Words never merge across white space: what is cut there and has too many tokens is like the whole text. What is
-        cut within a word may differ from it in the tokens of that word, and so must have that many more.
+        Words never merge across white space, so a text that is cut there and has too many tokens gives the same ids. If
+        a word is cut, its tokens may differ, so the text needs that many tokens more.
         """
         if not encoding.overflowing:
             return False
@@ -187,7 +187,7 @@ class TextTokenizer:
             return Tokenized(ids, truncated)
         ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
         special = np.array(encoding.special_tokens_mask, np.bool_)
-        # A token of the prefix stands for no part of the text either.
+        # Skip tokens of the prefix, which stand for no part of the text.
         of_text = ~special & (ranges[:, 1] > len(self._prefix))
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
@@ -195,7 +195,7 @@ class TextTokenizer:
 
 
 def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
-    """Yield the texts in order, in parts of which the beginnings have few enough characters together."""
+    """Yield the texts in order, in parts whose beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
     start = characters = 0
     for index, text in enumerate(texts):
         size = min(len(text), head_characters)
@@ -207,13 +207,13 @@ def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]
 
 
 def joined(texts: GradedTexts) -> str:
-    """Return one text of three; others never give the same, wherever one ends and the next begins."""
+    """Return one text made of three; different triples never give the same text."""
     question, reference, answer = texts
     return f"{len(question)} {len(reference)} {question}{reference}{answer}"
 
 
 def parted(text: str) -> GradedTexts:
-    """Return the texts that `joined` made `text` of."""
+    """Return the texts that `joined` made `text` from."""
     question_length, reference_length, texts = text.split(" ", 2)
     end = int(question_length)
     answer = end + int(reference_length)
@@ -221,7 +221,7 @@ def parted(text: str) -> GradedTexts:
 
 
 class GraderTokenizer(TextTokenizer):
-    """The tokenizer of one grader; of texts as `joined` makes them.
+    """The tokenizer of one grader, for texts from `joined`.
 
     Raises:
         KeyError: It has no token [CLS] or [SEP].
@@ -236,7 +236,7 @@ class GraderTokenizer(TextTokenizer):
 
     @override
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize joined texts; there are no offsets in three texts, and `kept` stays None."""
+        """Tokenize joined texts. `kept` stays None, since three texts have no common offsets."""
         del offsets
         parts = [parted(text) for text in texts]
         short = self._short.encode([text for question, reference, _ in parts for text in (question, reference)])
@@ -246,7 +246,7 @@ class GraderTokenizer(TextTokenizer):
     def _put_together(self, question: Tokenized, reference: Tokenized, answer: Tokenized) -> Tokenized:
         texts = (_bare(each) for each in (question, reference, answer))
         read = grader_input(*texts, begin=self._begin, separator=self._separator)
-        # A text may be cut by its characters, before it has too many tokens.
+        # A text may be cut by its characters before it has too many tokens.
         cut = question.truncated or reference.truncated or answer.truncated
         return Tokenized(
             ids=np.concatenate([np.array(piece.ids, np.int32) for piece in read.pieces]),
@@ -256,6 +256,6 @@ class GraderTokenizer(TextTokenizer):
 
 
 def _bare(text: Tokenized) -> list[int]:
-    """Return ids without those that the tokenizer puts around a text."""
+    """Return ids without the tokens that the tokenizer puts around a text."""
     ids: list[int] = text.ids[1:-1].tolist()
     return ids

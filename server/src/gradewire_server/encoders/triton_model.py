@@ -1,4 +1,4 @@
-"""One model in Triton: check its replies, pad to few lengths, and leave it alone when it fails again and again."""
+"""One model in Triton: check its replies, pad to few lengths, and stop calling it after repeated failures."""
 
 import asyncio
 import logging
@@ -29,23 +29,23 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """Return the length to pad to: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
+    """Return the padded length: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
 
-    The model's limit is never passed: its table of positions ends there.
+    It never exceeds the model's limit, where its position table ends.
     """
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
 
 
 class TritonModel:
-    """A model of one digest, as Triton runs it.
+    """A model of one digest in Triton.
 
     Args:
-        model: Its description here, which Triton's was found to equal.
-        probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
-            not join them and every instance that is idle gets one: for finding out whether it computes.
-        doubted: Called where it should be checked now.
-        flawed: Called where a probe failed, or a run that went well when it was sent again: not by the text's fault.
+        model: The local description, equal to Triton's.
+        probes: Short texts to test all instances: one more than there are instances, all with different lengths, so
+            that Triton's batcher does not join them and every idle instance gets one.
+        doubted: Called if the model should be checked now.
+        flawed: Called if a probe failed, or if a failed run succeeded when sent again: then the text was not the cause.
     """
 
     def __init__(  # noqa: PLR0913 - the model with its client, and four collaborators by name
@@ -76,7 +76,7 @@ class TritonModel:
 
     @property
     def trouble(self) -> str:
-        """Why it cannot compute now; empty when it can."""
+        """The reason why it cannot compute now; empty if it can."""
         if self.breaker.closed or self.last_error is None:
             return ""
         return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"
@@ -84,10 +84,10 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get vectors of texts, and token vectors of layers, in one request; without `timeout_s` the client's holds.
+        """Get vectors of texts, and token vectors of layers, in one request; `timeout_s` defaults to the client's.
 
         Raises:
-            TritonError: It failed, or the answer is not this model's.
+            TritonError: It failed, or the answer comes from another model.
         """
         model = self.description
         padded, mask = pad(ids, padded_tokens(max(map(len, ids)), max_tokens=model.max_tokens))
@@ -106,15 +106,15 @@ class TritonModel:
         return RunOutput(answer[model.sentence_output], tokens)
 
     async def probe(self) -> bool:
-        """Have a few texts computed at a time, though the breaker be open; the outcome decides about it.
+        """Compute a few texts at a time, even if the breaker is open; the outcome sets the breaker.
 
         Returns:
-            Whether every one went well. Where some did the model is of use, and yet something is wrong with it.
+            True if all succeeded. If only some did, the model works but has a fault.
 
         Raises:
-            TritonError: None went well, or the graph is another one.
+            TritonError: None succeeded, or the graph is another one.
         """
-        # Of one that fails all that matters is whether it computes at all, and every failure may keep others waiting.
+        # For a failing model only one success matters, and every further failure may delay others.
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
         timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)
@@ -142,26 +142,26 @@ class TritonModel:
         return None
 
     def lost(self, error: TritonError) -> None:
-        """Take note that it is of no use now, however few inferences have failed."""
+        """Mark it as unusable now, regardless of how many inferences have failed."""
         self._log(error)
         self.breaker.open()
 
     def computed(self) -> None:
-        """Take note that a run went well."""
+        """Record a successful run."""
         self._computed_s = time.monotonic()
         self.breaker.succeeded()
 
     def computed_since(self, since_s: float) -> bool:
-        """Return whether a run went well since then."""
+        """Return whether a run succeeded since then."""
         return self._computed_s > since_s
 
     def overdue(self, sent_s: float) -> None:
-        """Take note that a run's callers have given up; where nothing else went well meanwhile it may hang."""
+        """Record that a run's callers gave up; if no other run succeeded meanwhile, the model may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
     def note(self, error: TritonError, *, again: bool = False) -> None:
-        """Count an inference that failed, and draw the conclusions; fewer where it will be sent again."""
+        """Count a failed inference and update the breaker, unless it will be sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
         if error.meaning.breaks and not again:

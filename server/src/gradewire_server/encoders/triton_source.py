@@ -1,4 +1,4 @@
-"""Models that run in NVIDIA Triton: the same cache, keys and scores as those in this process."""
+"""Models that run in NVIDIA Triton, with the same cache, keys and scores as models in this process."""
 
 import asyncio
 import time
@@ -38,9 +38,9 @@ from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
-_REMEDY: Final = "give both the same model repository, and load the model again in Triton"
+_REMEDY: Final = "Give both the same model repository, and load the model again in Triton"
 _DEADLINE_SLACK_S: Final = 0.05
-"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
+"""An inference that times out within this time before its callers' deadline timed out because of the deadline."""
 _OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
 _REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
@@ -49,39 +49,39 @@ _PROBE_STEP_TOKENS: Final = 8
 
 
 def check_arithmetic(model: BuiltModel) -> None:
-    """Refuse a model whose vectors Triton does not make.
+    """Refuse a model whose vectors Triton cannot compute.
 
     Raises:
-        UnusableError: It computes in bf16 on OpenVINO; ONNX Runtime, which Triton runs it with, would in fp32.
+        UnusableError: It needs bf16 on OpenVINO, but Triton runs it with ONNX Runtime in fp32.
     """
     if model.numeric_class == BF16_CLASS:
         raise UnusableError(
-            f"model {model.name!r} computes in bf16 in the server's own process and not in Triton: serve it with "
-            f"--backend embedded, or use {model.base} here"
+            f"model {model.name!r} computes in bf16 in the server's own process, not in Triton. Serve it with "
+            f"--backend embedded, or use {model.base}"
         )
 
 
 def check_catalog(model: BuiltModel) -> None:
-    """Compare a description with the catalog, where that lists the model.
+    """Compare a description with the catalog, if the catalog lists the model.
 
     Raises:
-        NotNowError: Its digest differs; the message names both.
+        NotNowError: The digests differ; the message names both.
     """
     known = load_catalog().get(model.name)
     if known is not None and known.digest and known.digest != model.digest:
         raise _wrong(
             model,
-            f"has the digest {model.digest} in the model repository, the catalog says {known.digest}; "
-            f"{known.build_hint} builds the latter",
+            f"has the digest {model.digest} in the model repository, but {known.digest} in the catalog. "
+            f"Build the latter with: {known.build_hint}",
         )
 
 
 def check_served(model: BuiltModel, served: ServedModel) -> None:
-    """Compare what Triton says of a model with its description here.
+    """Compare Triton's description of a model with the local one.
 
     Raises:
         NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or it runs on another device than
-            its numeric class says; the message names both.
+            its numeric class requires; the message names both.
     """
     here = served_from_file(model.directory / CONFIG_FILE)
     for what, there, expected in (
@@ -95,16 +95,16 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
         ("has the accelerators", served.accelerators or "none", here.accelerators or "none"),
     ):
         if there != expected:
-            raise _wrong(model, f"{what} {there} in Triton, {expected} in the model repository; {_REMEDY}")
-    # The digest covers the class, not what somebody made of it: a graph for CPUs runs on a GPU as well, with other
-    # vectors. A server that runs a model has chosen where it left the choice to it: it never says KIND_AUTO.
+            raise _wrong(model, f"{what} {there} in Triton, but {expected} in the model repository. {_REMEDY}")
+    # The digest covers the class, not the device: a graph for CPUs also runs on a GPU, with other vectors. A running
+    # server has resolved the device, so it never reports KIND_AUTO.
     kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
     if served.kinds != {kind}:
         found = " and ".join(sorted(served.kinds)) or "no device"
         raise _wrong(
             model,
-            f"runs on {found} in Triton, its numeric class {model.numeric_class} means {kind}: gradewire models build "
-            f"{model.name} writes that into its config.pbtxt; load it again in Triton then",
+            f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run: gradewire models "
+            f"build {model.name}, which sets that in its config.pbtxt, then load it again in Triton",
         )
 
 
@@ -153,13 +153,14 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         return self._reader.read(jobs, output, started_s)
 
     async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
-        """Send a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
+        """Send a run, and once more if it failed: one of several instances may be dead."""
         model = self._model
         sent_s = time.monotonic()
         try:
             return await self._send(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
-            hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
+            # one repeated failure is enough to find out
+            hopeless = self._resending and not model.computed_since(sent_s)
             if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise
             model.note(error, again=True)
@@ -179,26 +180,26 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
 
 
 class ModelWatcher(Protocol):
-    """A supervisor that looks after the models."""
+    """A supervisor of the models."""
 
     def watch(self, name: str) -> None:
-        """Look after a model that was asked for from now on."""
+        """Supervise a model that was requested."""
 
     def wake(self, name: str) -> None:
-        """Look at a model now."""
+        """Check a model now."""
 
     def flawed(self, name: str) -> None:
-        """Note that a run failed and went well when it was sent again."""
+        """Record that a failed run succeeded when it was sent again."""
 
 
 class TritonSource(ModelSource):
-    """Models as Triton runs them. Description and tokenizer come from the repository here; see `supervise`.
+    """A source of models that Triton runs. Description and tokenizer come from the local repository; see `supervise`.
 
     Args:
         repository: Directory of built models; their graphs need not be in it.
 
     Attributes:
-        opening_errors: Triton's message at the last failed opening of each name.
+        opening_errors: Triton's message at the last failed opening of each model.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class TritonSource(ModelSource):
         self.opening_errors: dict[str, TritonError] = {}
 
     def supervise(self, supervisor: ModelWatcher) -> None:
-        """Tell `supervisor` of every model; to be called before the first is opened."""
+        """Set the supervisor that watches every model. Call it before opening the first one."""
         self._supervisor = supervisor
 
     @override
@@ -233,15 +234,15 @@ class TritonSource(ModelSource):
 
     @override
     async def open(self, name: str, *, namespace: str) -> Encoder:
-        looks = self._supervisor
-        if looks is None:
-            raise ValueError("nobody looks after the models")
+        watcher = self._supervisor
+        if watcher is None:
+            raise ValueError("no supervisor is set: call supervise() first")
         try:
             model, tokenizer = await asyncio.to_thread(self._read, name)
         except ModelBrokenError:
-            looks.watch(name)  # whoever mends it does not have to tell us
+            watcher.watch(name)  # notices a repair by hand
             raise
-        looks.watch(name)
+        watcher.watch(name)
         check_arithmetic(model)
         check_catalog(model)
         warm_up = warm_up_ids(model, tokenizer)
@@ -255,18 +256,18 @@ class TritonSource(ModelSource):
                 model,
                 probes=_probes(warm_up[0], model.max_tokens, min(parallel + 1, _MOST_PROBES)),
                 telemetry=self._triton_telemetry,
-                doubted=lambda: looks.wake(name),
-                flawed=lambda: looks.flawed(name),
+                doubted=lambda: watcher.wake(name),
+                flawed=lambda: watcher.flawed(name),
             )
             for ids in warm_up:
                 await runner.infer([ids], layers=model.token_layers)
         except TritonError as error:
             self.opening_errors[name] = error
             if error.kind is Fault.REPLACED:
-                raise _wrong(model, f"in Triton is not what its description says: {error}; {_REMEDY}") from error
+                raise _wrong(model, f"in Triton does not match its description: {error}. {_REMEDY}") from error
             raise NotNowError(model, error.meaning.failure) from error
         self.opened[name] = runner
-        most_rows = MAX_PIECES if model.kind == "grader" else 1  # that one text may take
+        most_rows = MAX_PIECES if model.kind == "grader" else 1  # rows that one text may take
         limits = DispatchLimits(
             max_in_flight=self._config.max_in_flight or parallel + 1,
             parallel_runs=parallel,
@@ -294,14 +295,14 @@ class TritonSource(ModelSource):
         try:
             model = self.describe(name)
         except ModelError:
-            # A build that replaces a model takes the old one away a moment before the new one stands there.
+            # A build removes the old model a moment before the new one is in place.
             time.sleep(_REPLACING_S)
             model = self.describe(name)
         return model, open_tokenizer(model)
 
 
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
-    """Return variations of a short text, each in another step of lengths as long as the model takes it."""
+    """Return variations of a short text, each in another step of lengths up to the model's limit."""
     return [
         np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
         for number in range(count)

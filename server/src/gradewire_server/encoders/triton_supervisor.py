@@ -1,4 +1,4 @@
-"""The supervisor of models in Triton: notice others in their place, collect evidence of failure, and repair."""
+"""The supervisor of models in Triton: detect replaced models, collect evidence of failure, and repair."""
 
 import asyncio
 import logging
@@ -22,27 +22,27 @@ _MISSING_PATIENCE_S: Final = 3.0
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
-"""Failures last if there are so many, over so long, none later than this after the one before."""
+"""Failures last if there are `_LASTING_FAILURES` over `_LASTING_S`, with gaps of at most this many seconds."""
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
-"""Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
+"""Consecutive checks without a timely answer before the model counts as hanging: one may be a busy machine."""
 _PAUSE_S: Final = 0.25
-"""Between looks, however often something seems wrong."""
+"""Seconds between checks, however often something seems wrong."""
 _SPREAD_S: Final = 1.0
-"""Replicas that see the same illness at the same time wait for a random part of this, and look again."""
+"""Replicas that see the same fault at the same time wait a random part of this, then check again."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 _State: TypeAlias = tuple[frozenset[str], Counts | None]
-"""States of a model in Triton, and what it has answered since it was loaded."""
+"""Triton's states of a model, and its answers since it was loaded."""
 
 
 class FailureEvidence:
-    """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
+    """Failures that the request cannot have caused: of known texts, or of a run that succeeded when sent again.
 
-    One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
+    If one of several instances is dead, only some inferences fail, and successful ones prove nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,28 +54,28 @@ class FailureEvidence:
         return self._count > 0 and self._clock() - self._last_s <= _LONGEST_GAP_S
 
     def add(self) -> None:
-        """Note one."""
+        """Record one failure."""
         if not self:
             self._count, self._first_s = 0, self._clock()
         self._count += 1
         self._last_s = self._clock()
 
     def clear(self) -> None:
-        """Forget them: the model was loaded anew since."""
+        """Forget all failures, because the model was loaded again."""
         self._count = 0
 
     @property
     def lasting(self) -> bool:
-        """Whether they have gone on for long enough, until now."""
+        """True if they have lasted long enough, until now."""
         fresh = self._clock() - self._last_s <= _FRESH_S
         return fresh and self._count >= _LASTING_FAILURES and self._last_s - self._first_s >= _LASTING_S
 
 
 class ModelHealth:
-    """One model that is followed.
+    """The health of one supervised model.
 
     Attributes:
-        late: Looks in a row at its description that were not answered in time.
+        late: Consecutive checks of its description without a timely answer.
     """
 
     def __init__(self) -> None:
@@ -92,15 +92,15 @@ class ModelHealth:
         self._counted: Counts | None = None
 
     def described(self) -> None:
-        """Take note that Triton has described the model."""
+        """Record that Triton has described the model."""
         self._missing_since_s, self.late = None, 0
 
     def computed(self) -> None:
-        """Take note that every probe went well."""
+        """Record that every probe succeeded."""
         self._stuck, self._completed, self._pause_s = 0, None, _FIRST_PAUSE_S
 
     def note(self, kind: Fault) -> None:
-        """Take note that a look has ended with an error."""
+        """Record a check that ended with an error."""
         self.late += kind is Fault.LATE
         if kind is Fault.FAILED:
             self.evidence.add()
@@ -113,9 +113,9 @@ class ModelHealth:
             self._stuck = 0
 
     def counted(self, counts: Counts | None) -> None:
-        """Take note of what it has answered since it was loaded; less than before means that it was loaded again.
+        """Record its answers since it was loaded; fewer than before mean that it was loaded again.
 
-        Where Triton does not say, as while it loads, what was known before stands.
+        None, as while it loads, keeps the last counts.
         """
         if counts is None:
             return
@@ -124,57 +124,57 @@ class ModelHealth:
         self._counted = counts
 
     def probe_timed_out(self, completed: int | None) -> bool:
-        """Take note that a probe was not computed in time, and how much was, for whomever (None: Triton does not say).
+        """Record a probe timeout with the number of completed inferences (None if Triton does not report it).
 
         Returns:
-            Whether anything was computed since the probe before, as far as is known: then it is busy, not stuck.
+            True if anything may have been computed since the last probe: then the model is busy, not stuck.
         """
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
         self._stuck = 0 if moved else self._stuck + 1
         if self.evidence and not moved:
-            self.evidence.add()  # it waits behind others that fail, a second each
+            self.evidence.add()  # such a probe waits behind failing inferences, a second each
         return moved
 
     @property
     def missing(self) -> bool:
-        """Whether Triton has lacked it for long enough."""
+        """True if Triton has lacked it for long enough."""
         since_s = self._missing_since_s
         return since_s is not None and time.monotonic() > since_s + _MISSING_PATIENCE_S
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing was computed for anybody while probe after probe waited."""
+        """True if several probes in a row waited while nothing was computed."""
         return self._stuck >= _STUCK_PROBES
 
     @property
     def ill(self) -> bool:
-        """Whether it needs a repair."""
+        """True if it needs a repair."""
         return self.stuck or self.evidence.lasting
 
     def mending(self) -> None:
-        """Take note that a repair begins: the next one waits, ever longer while it does not help."""
+        """Record that a repair begins. The pause before the next one doubles until the model recovers."""
         self.not_before_s = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def reloaded(self) -> None:
-        """Take note that it was loaded, by whomever: what was seen before says nothing any more."""
+        """Record that it was loaded and drop all earlier evidence."""
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
 
 def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> bool:
-    """Return whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
+    """Return whether a model still needs to be loaded again and no other replica does that or has done it."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
     if before[1] is None or now[1] is None:
         return True
-    # What computes anything at all does not hang.
+    # A model that computes anything does not hang.
     return now[1].may_follow(before[1]) and not (stuck and now[1].succeeded > before[1].succeeded)
 
 
 class TritonSupervisor:
-    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong."""
+    """A supervisor that checks each watched model regularly, and at once if something seems wrong."""
 
     def __init__(
         self, library: ModelLibrary, source: TritonSource, config: TritonConfig, telemetry: TritonTelemetry
@@ -188,24 +188,24 @@ class TritonSupervisor:
         self._may_repair = config.repair
 
     def watch(self, name: str) -> None:
-        """Keep an eye on a model from now on."""
+        """Supervise a model from now on."""
         if name not in self._followed:
             followed = self._followed[name] = ModelHealth()
             followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
 
     def wake(self, name: str) -> None:
-        """Look at a model now."""
+        """Check a model now."""
         if name in self._followed:
             self._followed[name].doubted.set()
 
     def flawed(self, name: str) -> None:
-        """Note that a run failed and went well when it was sent again; looks at the model now."""
+        """Record that a failed run succeeded when it was sent again, and check the model now."""
         if name in self._followed:
             self._followed[name].evidence.add()
             self.wake(name)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop all checks."""
         tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
         for task in tasks:
             task.cancel()
@@ -222,8 +222,8 @@ class TritonSupervisor:
             followed.doubted.clear()
             try:
                 await self._look(name, followed, doubted=doubted)
-            except Exception:  # noqa: BLE001 - whatever it was, it is logged and the next look may go well
-                _log.exception("looking at model %s in Triton failed", name)
+            except Exception:  # noqa: BLE001 - it is logged, and the next check may succeed
+                _log.exception("cannot check model %s in Triton", name)
             await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
 
     async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
@@ -271,7 +271,7 @@ class TritonSupervisor:
             followed.note(error.kind)
             moves = await self._progress(name, followed, error)
             if error.kind in OVERLOAD:
-                # A queue that is full because somebody is served is none of the model's faults.
+                # A queue that is full because Triton serves others is no fault of the model.
                 model.breaker.succeeded() if moves else model.lost(error)
             elif error.kind is Fault.REPLACED:
                 await self._reload(name, followed)
@@ -280,7 +280,7 @@ class TritonSupervisor:
             followed.computed()
 
     async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
-        """Return whether Triton computes something for somebody, where a probe of ours was not computed in time."""
+        """Return whether Triton computes anything for others, after a probe was not computed in time."""
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._counts(name)
@@ -292,11 +292,11 @@ class TritonSupervisor:
             return
         if followed.digest not in {"", loaded.status.digest}:
             self._telemetry.switches.labels(name).inc()
-            _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
+            _log.warning("model %s was replaced: its digest is %s, was %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
 
     async def repair(self, name: str, health: ModelHealth) -> None:
-        """Load a model again if it is time to and if that is allowed."""
+        """Load a model again if it is due and allowed."""
         if not self._may_repair or time.monotonic() < health.not_before_s:
             return
         ill = health.ill
@@ -306,7 +306,7 @@ class TritonSupervisor:
         try:
             before = await self._state(name)
             if ill:
-                health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
+                health.counted(before[1])  # another replica may have loaded it since the last evidence
                 if not health.ill:
                     return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
@@ -318,18 +318,18 @@ class TritonSupervisor:
                 await self._client.unload(name)
             await self._client.load(name)
             health.reloaded()
-            _log.warning("model %s was loaded anew in Triton", name)
+            _log.warning("model %s was loaded again in Triton", name)
             health.doubted.set()
         except TritonError as refusal:
             health.mending()
             outcome = "failed"
             if "not allowed" in str(refusal):
                 self._may_repair, outcome = False, "not_allowed"
-            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
+            _log.warning("model %s cannot be loaded again in Triton: %s", name, refusal)
         self._telemetry.repairs.labels(name, outcome).inc()
 
     async def _counts(self, name: str) -> Counts | None:
-        """Return what a model has answered since it was loaded; None where Triton does not say."""
+        """Return a model's answers since it was loaded; None if Triton does not report them."""
         try:
             return await self._client.counts(name)
         except TritonError as error:
@@ -337,6 +337,6 @@ class TritonSupervisor:
             return None
 
     async def _state(self, name: str) -> _State:
-        # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
+        # Read the state last: it shows whether another replica has begun, and must be as fresh as possible.
         counts = await self._counts(name)
         return await self._client.states(name), counts

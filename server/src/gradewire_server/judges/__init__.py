@@ -1,1 +1,1 @@
-"""Judges: language models behind a queue of their own, wherever they run."""
+"""Judges: language models with a queue of their own, on this machine or on a server."""

@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
 
 
 class JudgeUnavailableError(Exception):
-    """A judge cannot be used; the failure is for callers: MODEL_UNAVAILABLE with how to get it, or UNAVAILABLE."""
+    """A judge cannot be used. The failure is for callers: MODEL_UNAVAILABLE with the remedy, or UNAVAILABLE."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -20,15 +20,15 @@ class JudgeUnavailableError(Exception):
 
 
 def failed_reply(failure: Failure, timing: Timing | None = None) -> JudgeReply[Any]:
-    """Return the reply to a need that was not answered."""
+    """Return a reply with a failure."""
     return JudgeReply(failure, AnswerSource.COMPUTED, timing or Timing())
 
 
 class UniformJudges(Judges, Protocol):
-    """Judges that answer choices and texts in one way."""
+    """Judges that answer choices and texts with the same method."""
 
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        """Answer a need, as `choose` and `generate` do."""
+        """Answer a need like `choose` and `generate`."""
 
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
@@ -40,35 +40,34 @@ class UniformJudges(Judges, Protocol):
 
 
 class Judge(UniformJudges, Protocol):
-    """One judge that is ready. Used on one event loop; any number of calls at once, each of which may be cancelled.
+    """A loaded judge. Use it on one event loop, with any number of concurrent calls, each of which may be cancelled.
 
-    `need.model` is not looked at. A cancelled call leaves its batch mates alone; still in the queue, it is not
-    computed. Calls never raise for the backend's sake: a worker that died or a server that is away is UNAVAILABLE with
-    `retry_after_s`, a deadline that passed is TIMEOUT, a prompt that does not fit even without its prediction is
-    INVALID_INPUT.
+    It ignores `need.model`. A cancelled call does not affect its batch; while queued, it is not computed. Calls never
+    raise because of the backend: a dead worker or unreachable server is UNAVAILABLE with `retry_after_s`, a passed
+    deadline is TIMEOUT, and a prompt that is too long even without its prediction is INVALID_INPUT.
     """
 
     @property
     def status(self) -> ModelStatus:
-        """The judge as it is shown: name, digest, precision, `kind` judge, remarks."""
+        """The status of the judge: name, digest, precision, `kind` judge and notes."""
 
     def trouble(self) -> str:
-        """Return why it cannot answer now; empty when it can."""
+        """Return the reason why it cannot answer now; empty if it can."""
 
     async def close(self) -> None:
-        """Fail what waits (UNAVAILABLE) and give back what it holds."""
+        """Fail queued needs (UNAVAILABLE) and release all resources."""
         return
 
 
 class JudgeBackend(Protocol):
-    """A place where judges run: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton`, `shared`."""
+    """A backend that runs judges: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton` or `shared`."""
 
     def listed(self) -> Sequence[ModelStatus]:
-        """Return judges that are known, usable or not; none is marked as the default. Reads small files."""
+        """Return all known judges, usable or not; none is marked as the default. Reads small files."""
 
     async def open(self, name: str) -> Judge:
-        """Load a judge and warm it up; raise JudgeUnavailableError."""
+        """Load and warm up a judge; raise JudgeUnavailableError."""
 
     async def close(self) -> None:
-        """Give back what it holds; all its judges are closed by then."""
+        """Release all resources; all its judges are closed by then."""
         return

@@ -1,4 +1,4 @@
-"""The judge service for the settings. Only the backend that they name is imported."""
+"""Open the judge service for the settings. Only the chosen backend is imported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NoJudges(JudgeBackend):
-    """The backend of a server whose settings ask for no judge."""
+    """The backend of a server without a judge."""
 
     @override
     def listed(self) -> Sequence[ModelStatus]:
@@ -34,10 +34,10 @@ class NoJudges(JudgeBackend):
 
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
-    """Return the service; no judge is loaded yet.
+    """Return the service without a loaded judge.
 
     Raises:
-        ImportError: What the backend runs on is not installed.
+        ImportError: A library of the backend is not installed.
         ValueError: A setting of the backend is not valid.
     """
     telemetry = JudgeTelemetry(registry)
@@ -46,8 +46,8 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
 
 def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
-    """Return the backend, and the judge that is meant where none is named."""
-    # Imported here because each needs what the others do without.
+    """Return the backend and the name of its default judge."""
+    # Each backend needs libraries that the others do without.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges.catalog import default_judge  # noqa: PLC0415 - see above
         from gradewire_server.judges.local.judge import EmbeddedJudges  # noqa: PLC0415 - see above

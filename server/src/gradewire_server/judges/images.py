@@ -1,4 +1,4 @@
-"""Pictures for judges: addresses checked, bytes decoded in bounded memory and time, and both as a request has them."""
+"""Check images for judges: their addresses, and their bytes, decoded in bounded memory and time."""
 
 import asyncio
 import base64
@@ -23,9 +23,9 @@ _MAX_ADDRESS_CHARACTERS: Final = 2048
 _DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
 _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-"""What an address is written with; a backslash, a quote or a control character is read otherwise by other programs."""
+"""Characters of an address. Programs disagree about a backslash, a quote or a control character."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
-"""A host by its name, and a port. No address in brackets: Python's reader of URLs overlooks what stands before one."""
+"""A host name and port. No address in brackets: Python's URL parser ignores text before a bracket."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 
@@ -43,82 +43,79 @@ _REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "PDF": re.compile(rb"%PDF"),
     "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
 }
-_TYPES_HINT: Final = "send PNG, JPEG, WebP or GIF"
+_TYPES_HINT: Final = "Send PNG, JPEG, WebP or GIF"
 _MAX_JPEG_SCANS: Final = 64
-"""A usual progressive file has ten. Each scan is decoded over all pixels, however few bytes it has."""
+"""A usual progressive file has ten scans. Each is decoded over all pixels, however few bytes it has."""
 
 _REMEMBERED: Final = 4096
 _NO_PILLOW: Final = Failure(
     Status.MODEL_UNAVAILABLE,
-    "this server cannot check pictures, for Pillow is not installed on it: pip install 'gradewire[judge]'",
+    "this server cannot check images because Pillow is not installed. Run: pip install 'gradewire[judge]'",
 )
 
 
 class ImageError(ValueError):
-    """A picture cannot be shown; the message says why and what to do, without the field's name."""
+    """An image cannot be used. The message gives the reason and the remedy, without the field's name."""
 
 
 def is_address(image: Image) -> bool:
-    """Return whether a picture is only pointed to."""
+    """Return whether an image is an address instead of bytes."""
     return not image.data and image.uri[: len(_HTTPS)].casefold() == _HTTPS
 
 
 def base64_of(image: Image) -> str:
-    """Return a picture's bytes in base64."""
+    """Return an image's bytes in base64."""
     return base64.b64encode(image.data).decode("ascii")
 
 
 def url_of(image: Image) -> str:
-    """Return a picture as a URL: a data: URI of its bytes, or its own address."""
+    """Return an image as a URL: its own address, or a data: URI of its bytes."""
     return image.uri or f"data:{image.media_type};base64,{base64_of(image)}"
 
 
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """Return a picture's bytes, and the media type that its URI or its sender says ("": none).
+    """Return an image's bytes and the media type that its URI or sender states, "" for none.
 
     Raises:
-        ImageError: There are none, too many, or they stand in a URI that cannot be read.
+        ImageError: It has no bytes or too many, or its URI cannot be read.
     """
     if image.data:
         found, said = image.data, ""
     elif image.uri:
         found, said = _from_data_uri(image.uri, max_bytes)
     else:
-        raise ImageError("holds neither data nor uri: give one of both")
+        raise ImageError("has neither data nor uri. Set one of them")
     if len(found) > max_bytes:
         raise _too_large(len(found), max_bytes)
     claimed = image.media_type.strip().casefold()
     if said and claimed and said != claimed:
-        raise ImageError(f"its uri says {said}, its media_type {quoted(claimed)}: give one of both")
+        raise ImageError(f"its uri says {said}, but its media_type {quoted(claimed)}. Set one of them")
     return found, said or claimed
 
 
 def check_address(uri: str, hosts: Collection[str]) -> None:
-    """Raise ImageError where an https address is not to be handed on.
+    """Raise ImageError if an https address must not be passed on.
 
     Args:
         uri: The address.
-        hosts: Which are allowed, as HOST or HOST:PORT in small letters.
+        hosts: Allowed hosts, as HOST or HOST:PORT in lower case.
     """
     if len(uri) > _MAX_ADDRESS_CHARACTERS or _ADDRESS.fullmatch(uri) is None:
-        raise ImageError(
-            f"uri: has characters that an address has not, or more than {_MAX_ADDRESS_CHARACTERS}: send the bytes"
-        )
+        raise ImageError(f"uri: has invalid characters, or more than {_MAX_ADDRESS_CHARACTERS}. Send the bytes")
     try:
         place = urlsplit(uri).netloc
     except ValueError:
-        raise ImageError("uri: is no valid address: send the bytes") from None
+        raise ImageError("uri: is not a valid address. Send the bytes") from None
     if "@" in place:
-        raise ImageError("uri: holds a user's name or a password: send the bytes")
+        raise ImageError("uri: contains a user name or password. Send the bytes")
     named = _PLACE.fullmatch(place)
     if named is None:
-        raise ImageError("uri: names no host, or one by its address in brackets: send the bytes")
+        raise ImageError("uri: has no host name, or a host in brackets. Send the bytes")
     host, port = named["host"].casefold(), int(named["port"] or _HTTPS_PORT)
     allowed = {host, f"{host}:{_HTTPS_PORT}"} if port == _HTTPS_PORT else {f"{host}:{port}"}
     if not allowed & set(hosts):
         raise ImageError(
-            f"uri: the host {quoted(host)} is not one whose pictures this server hands on (judge_image_hosts): "
-            "send the bytes"
+            f"uri: this server does not pass on images of the host {quoted(host)} (judge_image_hosts). Send the bytes"
         )
 
 
@@ -126,56 +123,56 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
     scheme = uri.partition(":")[0].casefold()
     if scheme != "data":
         raise ImageError(
-            f"uri: {quoted(uri)} is no data: URI and no https address; the server fetches nothing: send the bytes "
-            "(gradewire score reads files in the folder of FILE or below)"
+            f"uri: {quoted(uri)} is neither a data: URI nor an https address; the server fetches nothing. Send the "
+            "bytes (gradewire score reads image files in the folder of FILE or below)"
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
-        raise ImageError("uri: does not begin as data:image/png;base64,… does (or image/jpeg, image/webp, image/gif)")
-    text = _WHITE_SPACE.sub("", uri[begin.end() :])  # programs that write base64 break it into lines
+        raise ImageError("uri: must begin like data:image/png;base64,… (or image/jpeg, image/webp, image/gif)")
+    text = _WHITE_SPACE.sub("", uri[begin.end() :])  # base64 encoders may break lines
     size = len(text) * 3 // 4 - 2
     if size > max_bytes:
         raise _too_large(size, max_bytes)
     try:
         return base64.b64decode(text, validate=True), begin[1].casefold()
     except ValueError:
-        raise ImageError("uri: its base64 cannot be read: give the usual alphabet (+ and /), padded with =") from None
+        raise ImageError("uri: has invalid base64. Use the standard alphabet (+ and /), padded with =") from None
 
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
-    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes): scale it down")
+    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes). Scale it down")
 
 
 def media_type_of(content: bytes) -> str:
-    """Return the media type that a picture's first bytes say.
+    """Return the media type according to an image's first bytes.
 
     Raises:
-        ImageError: It is none of those that are taken.
+        ImageError: The type is not supported.
     """
     begin = content[:64]
     for media_type, pattern in _BEGINNINGS.items():
         if pattern.match(begin):
             return media_type
     other = next((name for name, pattern in _REFUSED_BEGINNINGS.items() if pattern.match(begin)), "")
-    raise ImageError(f"is {other or 'no picture as far as its first bytes tell'}: {_TYPES_HINT}")
+    raise ImageError(f"is {other or 'not an image according to its first bytes'}. {_TYPES_HINT}")
 
 
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
-    """Decode a picture as a whole, and forget it; return its media type.
+    """Decode a whole image to check it, and return its media type.
 
-    Takes four bytes a pixel for as long as it runs.
+    Takes four bytes a pixel while it runs.
 
     Raises:
-        ImageError: It is another type than it claims to be, too large, moves, or is damaged.
+        ImageError: It has another type than claimed, is too large, animated, or damaged.
         ImportError: Pillow is not installed.
     """
     media_type = media_type_of(content)
     if claimed not in {"", media_type, "image/*"} and (claimed, media_type) != ("image/jpg", "image/jpeg"):
-        raise ImageError(f"is {media_type}, not {quoted(claimed)} as its media type says")
+        raise ImageError(f"is {media_type}, but its media type says {quoted(claimed)}")
     if media_type == "image/webp":
         _check_pixels(_webp_size(content), max_pixels)
     if media_type == "image/jpeg" and content.count(b"\xff\xda") > _MAX_JPEG_SCANS:
-        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans: save it again")
+        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans. Save it again")
     reader = _readers()[media_type]
     try:
         with reader(io.BytesIO(content)) as picture:
@@ -184,15 +181,15 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
             picture.load()
     except ImageError:
         raise
-    # Whatever decoders raise over bytes that somebody made for them.
+    # Decoders may raise anything over malicious bytes.
     except Exception as error:
         raise ImageError("is damaged or cut short: it cannot be decoded") from error
     return media_type
 
 
 def _readers() -> "Mapping[str, type[ImageFile]]":
-    # Not Image.open, which tries all formats that Pillow knows on a stranger's bytes. Only servers whose judge sees
-    # have Pillow.
+    # Image.open would try all of Pillow's formats on untrusted bytes. Only servers with a judge that sees images have
+    # Pillow.
     from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415 - see above
     from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415 - see above
     from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415 - see above
@@ -208,19 +205,19 @@ def _readers() -> "Mapping[str, type[ImageFile]]":
 
 def _check_still(picture: "ImageFile") -> None:
     if getattr(picture, "n_frames", 1) > 1:
-        raise ImageError("moves: send one of its pictures")
+        raise ImageError("is animated. Send one of its frames")
 
 
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
     width, height = size
     if width * height > max_pixels:
         raise ImageError(
-            f"has {width} x {height} pixels, at most {max_pixels} are allowed (max_image_pixels): scale it down"
+            f"has {width} x {height} pixels, at most {max_pixels} are allowed (max_image_pixels). Scale it down"
         )
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
-    """Return width and height as the header has them (RFC 9649): Pillow's reader makes room for all of it at once."""
+    """Return width and height from the header (RFC 9649), because Pillow's reader allocates the whole image at once."""
     kind, head = content[12:16], content[20:30]
     if len(head) == 10:
         if kind == b"VP8X":
@@ -235,7 +232,7 @@ def _webp_size(content: bytes) -> tuple[int, int]:
 
 
 class ImageChecks:
-    """Checks of pictures, one at a time: a decoded one takes far more memory than its file."""
+    """A checker of images, one at a time: a decoded image takes far more memory than its file."""
 
     def __init__(self, config: ImageConfig) -> None:
         self._config = config
@@ -243,14 +240,14 @@ class ImageChecks:
         self._good: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
-        """Return the pictures as a judge sees them: bytes with their media type, or an address; each with its digest.
+        """Return the images for a judge: bytes with their media type, or an address, each with its digest.
 
-        INVALID_INPUT names the first that cannot be shown. The digest of an address is that of its letters: nothing
-        here knows what it leads to.
+        INVALID_INPUT names the first invalid image. The digest of an address covers only its characters, not the image
+        behind it.
         """
         most = self._config.max_count
         if len(images) > most:
-            return _invalid(f"images: {len(images)} of them, at most {most} are allowed (max_images_per_item)")
+            return _invalid(f"images: {len(images)} images, at most {most} are allowed (max_images_per_item)")
         shown = []
         for index, image in enumerate(images):
             try:
@@ -262,7 +259,7 @@ class ImageChecks:
         return tuple(shown)
 
     def close(self) -> None:
-        """Give back the thread; cancel what waits for it."""
+        """Stop the thread and cancel waiting checks."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _shown(self, image: Image) -> Image:

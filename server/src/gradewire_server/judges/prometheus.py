@@ -17,9 +17,9 @@ _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of requests, as a server counts them; None: it does not say.
+    """Token counts of requests according to a server; None if it does not report them.
 
-    Those of the prompt include the cached ones, whose state the server had kept; the generated ones include thoughts.
+    Prompt tokens include cached tokens, whose state the server had kept; generated tokens include thoughts.
     """
 
     prompt: int | None = None
@@ -27,13 +27,13 @@ class Tokens:
     generated: int | None = None
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return both together; a count that one of them lacks is not known."""
+        """Return the sums; a count that either lacks is None."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 
 
 class JudgeTelemetry:
-    """Counters, gauges and histograms of the judges, one per registry; fed on the event loop."""
+    """Counters, gauges and histograms of the judges, one instance per registry. Use it on the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -65,7 +65,7 @@ class JudgeTelemetry:
         self._remote_in_flight = self._gauge("remote_in_flight", "Requests on their way to a judge's server.")
 
     def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
-        """Add gauges that are read when Prometheus asks for them."""
+        """Add gauges that are read at each scrape."""
         self._gauge("queue_items", "Needs that are not answered yet, those at work included.").set_function(queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.").set_function(up)
 
@@ -77,15 +77,15 @@ class JudgeTelemetry:
             self._inference_s.labels(kind).observe(timing.inference_s)
 
     def failed(self, status: Status) -> None:
-        """Count a need that was not answered."""
+        """Count a failed need."""
         self._failures.labels(status.name.lower()).inc()
 
     def ran(
         self, *, sequences: int, prefill_tokens: int, decode_tokens: int, reused_tokens: int, duration_s: float
     ) -> None:
-        """Count a run of a model of this machine.
+        """Count a run of an embedded model.
 
-        Of the reused tokens, whose state was kept, each counts once for every item that began in this run.
+        Reused tokens, whose state was kept, count once for every item that began in this run.
         """
         self._run_sequences.observe(sequences)
         self._run_tokens.observe(prefill_tokens + decode_tokens)
@@ -95,11 +95,11 @@ class JudgeTelemetry:
         self._decode.inc(decode_tokens)
 
     def restarted(self) -> None:
-        """Count a worker that was lost and is started again."""
+        """Count a lost worker that is being restarted."""
         self._restarts.inc()
 
     def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
-        """Count a request that a judge's server has answered; None: the server does not say, or no price is set."""
+        """Count an answered request to a judge's server; None means unreported tokens or no configured price."""
         self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
         self._remote_tokens.labels("cached").inc(tokens.cached or 0)
         self._remote_tokens.labels("generated").inc(tokens.generated or 0)
@@ -111,11 +111,11 @@ class JudgeTelemetry:
         self._remote_s.observe(duration_s)
 
     def request_retried(self, reason: str) -> None:
-        """Count a request that is sent again: "rate_limited", "unreachable", "server_error"."""
+        """Count a request that is sent again: "rate_limited", "unreachable" or "server_error"."""
         self._remote_retries.labels(reason).inc()
 
     def requests_in_flight(self, change: int) -> None:
-        """Note that a request went out (1) or has ended (-1)."""
+        """Record that a request was sent (1) or has ended (-1)."""
         self._remote_in_flight.inc(change)
 
     def _gauge(self, name: str, what: str) -> Gauge:

@@ -1,4 +1,4 @@
-"""The judges of a server: opened at their first use, cached, called once for equal needs, bounded and checked."""
+"""The judges of a server: opened at first use, cached, limited and checked, with one call for equal needs."""
 
 import asyncio
 import contextvars
@@ -26,22 +26,22 @@ _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
-"""Seconds that a list of judges is used: health asks every second, and calls are planned far more often."""
+"""Seconds to reuse a list of judges: health asks every second, and calls are planned far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Callers who come sooner after a failed attempt get the failure of that attempt."""
+"""Seconds after a failed attempt in which callers get the same failure."""
 _REOPEN_DEFAULT_S: Final = 30.0
-"""Between two attempts to open the default judge while nobody asks: health must not stay down because it is down."""
+"""Seconds between attempts to open the default judge without callers, so that health can recover by itself."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
-    "this server has no judge: set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",
+    "this server has no judge. Set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",
 )
-_DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; the server's log says why")
+_DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. See the server's log")
 
 
 class JudgeLibrary(ModelIndex):
-    """The judges of a process; it closes their backend. Belongs to one event loop.
+    """The judges of a process. Closing it closes their backend. Belongs to one event loop.
 
-    Callers get what `wrap` makes of each judge that was opened.
+    Callers get each opened judge after `wrap`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class JudgeLibrary(ModelIndex):
         self._known_until_s = -1.0
 
     async def get(self, reference: str) -> Judge | Failure:
-        """Return the judge that NAME, "" or NAME@DIGEST stands for; REPLACED where it has another digest here."""
+        """Return the judge for NAME, "" or NAME@DIGEST; REPLACED if it has another digest here."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         judge = self.loaded.get(name) or await self._opened(name)
@@ -83,7 +83,7 @@ class JudgeLibrary(ModelIndex):
             self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """Return the judge that `get` would return, where that is loaded already; else None."""
+        """Return the judge that `get` would return if it is already loaded, otherwise None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -96,7 +96,7 @@ class JudgeLibrary(ModelIndex):
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # One that is loaded is answered without a look at the disk.
+        # A loaded judge is answered without disk access.
         name = name or self.default
         judge = self.loaded.get(name)
         if judge is not None:
@@ -107,11 +107,11 @@ class JudgeLibrary(ModelIndex):
         if name in known:
             status = known[name]
             return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
-        wanted = f"there is no judge {quoted(name)}" if name else "no judge is the default one"
-        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {', '.join(known)}")
+        wanted = f"unknown judge {quoted(name)}" if name else "no judge is the default"
+        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
-        """Return why a judge cannot answer now; empty where it can, or can be opened."""
+        """Return the reason why a judge cannot answer now; empty if it can, or can be opened."""
         judge = self.loaded.get(name)
         if judge is not None:
             return judge.trouble()
@@ -122,7 +122,7 @@ class JudgeLibrary(ModelIndex):
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Cancel what is being opened, close what is open, then the backend."""
+        """Cancel judges that are being opened, close open ones, then the backend."""
         if self._looking is not None:
             self._looking.cancel()
         await self._opening.cancel()
@@ -137,8 +137,8 @@ class JudgeLibrary(ModelIndex):
                 return failed[1]
             status = self.status(name)
             if isinstance(status, Failure):
-                return status  # and nothing is remembered: callers may invent names
-        # A context of its own: what a judge's own tasks log later is not about the request that opened it.
+                return status  # remember nothing, since callers may invent names
+        # A context of its own: later logs of a judge's tasks are not about the request that opened it.
         return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
@@ -148,7 +148,7 @@ class JudgeLibrary(ModelIndex):
         except JudgeUnavailableError as error:
             failure = error.failure
             self._log_once(name, failure)
-        except Exception:  # noqa: BLE001 - whatever a backend raises about a file or a server
+        except Exception:  # noqa: BLE001 - a backend may raise anything about a file or a server
             failure = _DEFECT
             _log.exception("judge %s cannot be opened", name)
         else:
@@ -164,7 +164,7 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Log why a judge cannot be used; the same reason is logged once."""
+        """Log why a judge cannot be used, once per reason."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -185,16 +185,16 @@ def _unusable_message(status: ModelStatus) -> str:
     if status.message:
         return status.message
     how = f": {status.how_to_get}" if status.how_to_get else ""
-    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
+    state = "not built. Get it" if status.state == "missing" else f"{status.state}. Replace it"
     return f"judge {status.name!r} is {state}{how}"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeHealth:
-    """State of the default judge.
+    """The state of the default judge.
 
     Attributes:
-        trouble: Why it cannot, where somebody wanted it: the operator named or preloads it, or it was in use.
+        trouble: The reason why it cannot answer, if it is wanted: the operator named or preloads it, or it was used.
     """
 
     configured: bool
@@ -203,7 +203,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """Answers by the judge that each need names; it closes their backend. Lives on the event loop it is used on."""
+    """The judges of a server. Each need names its judge. Closing it closes the backend. Lives on one event loop."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class JudgeService(UniformJudges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Begin to load the default judge. Calls wait for it meanwhile; `health` tells whether it worked."""
+        """Begin to load the default judge. Calls wait for it meanwhile; `health` reports the outcome."""
         self._library.open_soon(self._library.default)
 
     @override
@@ -246,7 +246,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return reply
 
     def within(self, namespace: str) -> Judges:
-        """Return the same judges for a tenant's namespace: verdicts of others are neither found nor waited for."""
+        """Return the same judges for a tenant's namespace, which never finds or joins verdicts of other tenants."""
         return _NamespaceJudges(self, namespace)
 
     @override
@@ -269,7 +269,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return JudgeHealth(configured=True, ready=not trouble, trouble=trouble if wanted else "")
 
     async def close(self) -> None:
-        """Fail what waits, close the judges and their backend, write the verdicts. Closing twice is allowed."""
+        """Fail queued needs, close the judges and their backend, and write the verdicts. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
@@ -279,13 +279,13 @@ class JudgeService(UniformJudges, ModelIndex):
         await self._verdicts.flush()
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
-        """Wait for a judge that is being opened; no more callers may wait than for its answers."""
+        """Wait for a judge that is being opened; the number of waiting callers is limited like that of needs."""
         refusal = self._limit.refusal(self._entering)
         if refusal is not None:
             return refusal
         self._entering += 1
         try:
-            async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
+            async with asyncio.timeout_at(deadline_s):  # the loop uses the same clock
                 return await self._library.get(reference)
         except TimeoutError:
             return TIMED_OUT
@@ -294,7 +294,7 @@ class JudgeService(UniformJudges, ModelIndex):
 
 
 class _NamespaceJudges(UniformJudges):
-    """A service that answers for a namespace, which is a part of what tells verdicts apart."""
+    """A service for one namespace, which is part of the verdicts' keys."""
 
     def __init__(self, service: JudgeService, namespace: str) -> None:
         self._service = service

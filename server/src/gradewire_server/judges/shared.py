@@ -1,4 +1,4 @@
-"""The judges of this machine that several server processes share: messages to their process, and its client."""
+"""Judges that several server processes of this machine share: messages to their host process, and its client."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
 UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
-"""Options of gRPC: what a caller may send was checked where it came in."""
+"""gRPC options: callers' requests were already checked when they arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class HostRequest:
     """A question for a judge.
 
     Attributes:
-        need: Its `model` is NAME@DIGEST.
-        caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
+        need: The need; its `model` is NAME@DIGEST.
+        caller: Name of the caller: callers of all processes take turns in the judge's queue.
     """
 
     need: JudgeNeed
@@ -45,14 +45,14 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """The judges that the host has open."""
+    """The open judges of the host."""
 
     loaded: Mapping[str, ModelStatus]
     troubles: Mapping[str, str]
 
 
 class Stopping(Enum):
-    """The reply of a host that is asked to stop, whatever it is asked: the next one is to be asked."""
+    """The reply of a host that is stopping, to any request. Ask the next host."""
 
     STOPPING = "stopping"
 
@@ -65,14 +65,14 @@ STATE: Final = TypeAdapter(HostState)
 
 
 def path(method: str) -> str:
-    """Return a method's name for gRPC."""
+    """Return the gRPC name of a method."""
     return f"/{SERVICE}/{method}"
 
 
 R = TypeVar("R")
 
 AWAY_S: Final = 30.0
-"""Seconds that a question waits for a host; the supervisor starts one again within two as a rule."""
+"""Seconds that a question waits for a host; the supervisor usually restarts one within two."""
 _AGAIN_S: Final = 0.1
 _OPTIONS: Final = (
     *UNBOUNDED,
@@ -80,20 +80,20 @@ _OPTIONS: Final = (
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
-_GONE: Final = "the process that runs the judges is not there"
-_AWAY: Final = Failure(Status.UNAVAILABLE, f"{_GONE}; another one is being started, try again", retry_after_s=5.0)
+_GONE: Final = "the process that runs the judges is not running"
+_AWAY: Final = Failure(Status.UNAVAILABLE, f"{_GONE}; another one is starting. Try again", retry_after_s=5.0)
 _LOST: Final = Failure(
-    Status.UNAVAILABLE, "the process that runs the judges ended over this; try again", retry_after_s=2.0
+    Status.UNAVAILABLE, "the process that runs the judges ended during this request. Try again", retry_after_s=2.0
 )
-_DEFECT: Final = Failure(Status.INTERNAL, "the process that runs the judges failed; the server's log says why")
+_DEFECT: Final = Failure(Status.INTERNAL, "the process that runs the judges failed. See the server's log")
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
 class SharedJudge(Judge):
-    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for.
+    """A judge that the host has opened. Unlike other judges it respects a digest in `need.model`.
 
     Attributes:
-        shown: Its status in the host that is there now.
+        shown: The judge's status in the current host.
     """
 
     def __init__(self, status: ModelStatus, judges: "SharedJudges") -> None:
@@ -107,8 +107,8 @@ class SharedJudge(Judge):
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
-        # since it was planned, and looked for in the caches, another judge may have come.
+        # By digest: verdicts of another judge of the same name must not be stored as this one's. The need's digest
+        # comes first, since another judge may have replaced this one after it was planned and looked up in the caches.
         model = f"{self.shown.name}@{need.model.partition('@')[2] or self.shown.digest}"
         return await self._judges.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
 
@@ -118,11 +118,11 @@ class SharedJudge(Judge):
 
 
 class SharedJudges(JudgeBackend):
-    """Judges of the host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
+    """Judges of the host. Lives on the event loop that created it; a cancelled call is cancelled in the host.
 
     Args:
         address: ``unix:PATH``.
-        files: The backend that the host has, to list what is built; nothing of it is opened here.
+        files: The host's backend, only to list built judges; it opens nothing here.
         away_s: Seconds that a question waits for a host.
     """
 
@@ -153,7 +153,7 @@ class SharedJudges(JudgeBackend):
         return [loaded.get(status.name, status) for status in self._files.listed()]
 
     def trouble(self, name: str) -> str:
-        """Return why a judge cannot answer now; empty where it can."""
+        """Return the reason why a judge cannot answer now; empty if it can."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     @override
@@ -165,7 +165,7 @@ class SharedJudges(JudgeBackend):
         return judge
 
     async def ask(self, request: HostRequest) -> JudgeReply[Any]:
-        """Ask the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
+        """Ask the host; if it stops before it answers, ask the next one, but not if it dies."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._call_ask(request, metadata=metadata), request.deadline_s)
@@ -182,11 +182,11 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     async def _open(self, name: str) -> ModelStatus | Failure:
-        """Have the host open a judge, or return why it does not; where it stops first, the next one is asked."""
+        """Let the host open a judge, or return the failure; if it stops first, ask the next one."""
         return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """Return the answer of the first host that does not stop before."""
+        """Return the answer of the first host that does not stop first."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -196,14 +196,14 @@ class SharedJudges(JudgeBackend):
                 return _failure(error)
             except asyncio.CancelledError:
                 return self._if_closed()
-            if answer is None:  # gRPC has logged that it could not be read, and the next one would be no other
+            if answer is None:  # gRPC has logged that it could not be read, and the next host would send the same
                 return _DEFECT
             if not isinstance(answer, Stopping):
                 return answer
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Wait for a host, later than the one of number `after`; return why there is none."""
+        """Wait for a host newer than number `after`; return the failure if none comes."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
@@ -223,12 +223,15 @@ class SharedJudges(JudgeBackend):
         while True:
             try:
                 async for state in self._call_watch("", wait_for_ready=True):
-                    if state is not None:  # gRPC has logged that it could not be read, as of a host of another version
+                    # gRPC has logged that it could not be read, for instance from a host of another version
+                    if state is not None:
                         self._take(state)
             except aio.AioRpcError as error:
-                _log.debug("the judge host is not watched any more: %s", error.code().name)
+                _log.debug("stopped watching the judge host: %s", error.code().name)
             if self._state is not None:
-                _log.warning("the process that runs the judges is gone; judges answer once there is another one")
+                _log.warning(
+                    "the process that runs the judges has ended. Judges answer again once another one has started"
+                )
                 self._state = None
             await asyncio.sleep(_AGAIN_S)
 
@@ -239,14 +242,14 @@ class SharedJudges(JudgeBackend):
         self._changed.set()
         self._changed = asyncio.Event()
         for name, judge in self._opened.items():
-            # At the request of any process, perhaps after failed attempts; a new host may have found other files.
+            # Another process may have opened it, perhaps after failed attempts; a new host may have found other files.
             judge.shown = state.loaded.get(name, judge.shown)
-            # A new host opens what the one before it had.
+            # A new host opens the judges of the last one.
             if new and name not in self._opening:
                 self._opening.begin(name, partial(self._open, name))
 
     def _if_closed(self) -> Failure:
-        """Return the failure of a call that closing cancelled, not the task that made it."""
+        """Return the failure of a call that was cancelled by closing, not by its own task."""
         caller = asyncio.current_task()
         if not self._closed or caller is None or caller.cancelling():
             raise asyncio.CancelledError

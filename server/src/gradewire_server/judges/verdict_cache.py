@@ -1,4 +1,4 @@
-"""The verdict cache: memory, then the second level that vectors use; verdicts as bytes, exactly."""
+"""The verdict cache: memory, then the second level that vectors use. Verdicts are stored as exact bytes."""
 
 import asyncio
 import json
@@ -14,19 +14,19 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import EntryKind, KeySpace
 
-_CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
+_CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN for None), options; then a float64 each
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
 _NOT_DEMONSTRATED = 4
-_TAIL_BYTES = 2  # flags and tier, as every blob has them
+_TAIL_BYTES = 2  # flags and tier, like every blob
 _UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
-    """Return what decides an answer, except the judge's digest, as one text; different needs have different texts."""
+    """Return everything that decides an answer, except the judge's digest, as one unique text."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -37,23 +37,23 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """Return what is wrong with an answer, which then must not become a score; empty when it is valid."""
+    """Return the reason why an answer is invalid and must not become a score; empty if it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "the text is not Unicode" if _SURROGATE.search(answer.text) else ""
     if isinstance(answer, Choice) and isinstance(need, Choose):
         return _choice_problem(len(need.options), answer)
-    return f"{type(answer).__name__} is no answer to {type(need).__name__}"
+    return f"{type(answer).__name__} does not answer {type(need).__name__}"
 
 
 def _choice_problem(options: int, choice: Choice) -> str:
     shares = choice.probabilities
     if len(shares) != options:
-        return f"{len(shares)} probabilities came for {options} options"
-    # Written so that a NaN is refused too.
+        return f"got {len(shares)} probabilities for {options} options"
+    # This form also refuses NaN.
     if not all(0 <= share <= 1 for share in shares) or not abs(math.fsum(shares) - 1) <= _SUM_TOLERANCE:
-        return "the options' probabilities are none"
+        return "the options' probabilities are not a distribution"
     if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
-        return "the options' mass is no probability"
+        return "the options' mass is not a probability"
     return ""
 
 
@@ -72,7 +72,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
-    """Return the answer in these bytes; None where they hold no valid answer to the need."""
+    """Return the answer in these bytes; None if they hold no valid answer to the need."""
     try:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
@@ -100,11 +100,11 @@ def _known(tokens: int) -> int | None:
     return None if tokens == _UNKNOWN else tokens
 
 
-_NO_DIMS = 0  # a verdict is no vector
+_NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
-"""Of namespaces and judges; one is made again in a few microseconds."""
+"""Key spaces of namespaces and judges to keep; a new one takes a few microseconds."""
 _OFF_LOOP_CHARACTERS = 64_000
-"""Length of a prompt from which hashing it takes longer than a change of thread."""
+"""Length of a prompt from which hashing takes longer than a change of thread."""
 
 
 @lru_cache(maxsize=_MAX_SPACES)
@@ -120,12 +120,12 @@ class VerdictKey(NamedTuple):
 
 
 class VerdictCache:
-    """Answers of judges, by everything that decides them. Lives on one event loop.
+    """Answers of judges, keyed by everything that decides them. Lives on one event loop.
 
     Args:
-        lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
+        lru: Memory, shared with the vectors. Verdicts are expensive, so they go directly to its protected part.
         second: The second level, or None; closed by its owner.
-        namespace: Of needs that name none; see `CacheConfig.namespace`.
+        namespace: The namespace of needs without one; see `CacheConfig.namespace`.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class VerdictCache:
         return None if blob is None else decode_answer(need, blob)
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
-        """Look in the second level; what is found is kept in memory."""
+        """Look in the second level, and keep a found answer in memory."""
         if self._second is None:
             return None
         (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
@@ -169,12 +169,12 @@ class VerdictCache:
         """Keep an answer in memory, and write it to the second level in the background."""
         blob = encode_answer(answer)
         self._lru.put(key.name, blob, pinned=True)
-        # Where a prompt is cut depends on settings, which a store outlives.
+        # The cut of a truncated prompt depends on settings, which may change during the life of a store.
         if not answer.truncated:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
-        """Return when everything that was kept is written, or has failed to be."""
+        """Wait until all kept answers are written, or their writes have failed."""
         await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:

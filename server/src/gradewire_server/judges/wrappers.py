@@ -1,4 +1,4 @@
-"""Wrappers of a judge: pictures, two levels of cache, single flight, a bound of waiting needs, checks of answers."""
+"""Wrappers of a judge: image checks, two levels of cache, single flight, a limit of waiting needs, checked answers."""
 
 import asyncio
 import logging
@@ -26,16 +26,16 @@ _LONGEST_RETRY_S: Final = 60.0
 _PACE_SAMPLES: Final = 64
 """Finished computations from which the pace of the queue is measured."""
 
-_DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")
-_NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; the server's log says why")
+_DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item. See the server's log")
+_NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer is invalid. See the server's log")
 
 TIMED_OUT: Final = Failure(
-    Status.TIMEOUT, "the deadline passed before the judge was done; allow more time or send less"
+    Status.TIMEOUT, "the deadline passed before the judge was done. Allow more time or send less"
 )
 
 
 class JudgeWrapper(Judge):
-    """A `Judge` around another one, closed with it. Subclasses add to it in `answer`."""
+    """A wrapper of a `Judge`, which it closes. Subclasses extend `answer`."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -55,9 +55,9 @@ class JudgeWrapper(Judge):
 
 
 class SeeingJudge(JudgeWrapper):
-    """A judge that is shown checked pictures, and none if it cannot see.
+    """A judge that gets checked images, or refuses them if it sees no images.
 
-    It stands before the caches, whose keys need the pictures' digests.
+    It comes before the caches, whose keys need the images' digests.
     """
 
     def __init__(self, judge: Judge, checks: ImageChecks) -> None:
@@ -70,7 +70,7 @@ class SeeingJudge(JudgeWrapper):
             if not self.status.sees_images:
                 return failed_reply(_cannot_see(self.status.name))
             try:
-                async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
+                async with asyncio.timeout_at(deadline_s):  # the loop uses the same clock
                     images = await self._checks.checked(need.prompt.images)
             except TimeoutError:
                 return failed_reply(TIMED_OUT)
@@ -83,14 +83,14 @@ class SeeingJudge(JudgeWrapper):
 def _cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} cannot be shown pictures: name one that can (model), or leave out image=true; where the "
-        "model of a judge's own server can, its operator says so (judge_sees_images; of gradewire score --judge-url: "
+        f"judge {quoted(name)} sees no images. Name one that does (model), or leave out image=true. If the model of a "
+        "remote judge does see images, set judge_sees_images (for gradewire score --judge-url: "
         "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 
 
 class QueueLimit:
-    """A count of the computations that are under way, over all judges; refuses more than `max_items`."""
+    """A limit of the computations under way, over all judges."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -99,18 +99,18 @@ class QueueLimit:
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Count one more computation; return why there is no room for it, and then count nothing."""
+        """Count one more computation; if there is no room, return the failure and count nothing."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """Uncount one computation: it ended, or nobody waits for it any more."""
+        """Remove a computation that ended or that nobody waits for any more."""
         self.waiting -= 1
 
     def finished(self) -> None:
-        """Note that a computation has ended now, which tells how fast the queue moves."""
+        """Record the end of a computation, to measure the pace of the queue."""
         self._finished_s.append(time.monotonic())
 
     def close(self) -> None:
@@ -118,21 +118,21 @@ class QueueLimit:
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Return why nothing more is accepted when so many items wait; None while there is room."""
+        """Return the failure for a new need while so many wait; None if there is room."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
-        """Return the failure for a caller when there is no room."""
+        """Return the failure for a caller without room."""
         if self._closed:
-            return Failure(Status.UNAVAILABLE, "the server is shutting down; try another replica", _SHORTEST_RETRY_S)
+            return Failure(Status.UNAVAILABLE, "the server is shutting down. Try another replica", _SHORTEST_RETRY_S)
         return Failure(
             Status.UNAVAILABLE,
-            f"{waiting} items wait for the judge already (judge_max_queue_items); send less at a time, or try later",
+            f"{waiting} items already wait for the judge (judge_max_queue_items). Send fewer at a time, or try later",
             retry_after_s=self._drained_s(waiting),
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Return the seconds until half of what waits will be done, at the pace of the last few."""
+        """Return the seconds until half of the waiting needs are done, at the current pace."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S
@@ -141,14 +141,14 @@ class QueueLimit:
 
 
 class CheckedJudge(JudgeWrapper):
-    """A judge whose answers are always valid: right number of probabilities, sum 1, Unicode text."""
+    """A judge whose answers are always valid: the right number of probabilities with sum 1, Unicode text."""
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         try:
             reply = await self._judge.answer(need, deadline_s=deadline_s)
         except Exception as error:  # noqa: BLE001 - judges answer with failures; one that raises fails this need alone
-            # Not the error's own words, which may hold a user's text.
+            # The error's own message may hold a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
             return failed_reply(_DEFECT)
         wrong = "" if isinstance(reply.answer, Failure) else answer_problem(need, reply.answer)
@@ -159,7 +159,7 @@ class CheckedJudge(JudgeWrapper):
 
 
 class _Pending:
-    """One computation, and how many wait for it."""
+    """One computation and the number of its waiting callers."""
 
     __slots__ = ("deadline_s", "task", "waiters")
 
@@ -169,7 +169,7 @@ class _Pending:
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
-        """Compute until the latest of the callers' deadlines, also where a caller with a later one came later."""
+        """Compute until the latest of the callers' deadlines, even if a later one joins meanwhile."""
         while True:
             deadline_s = self.deadline_s
             reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
@@ -179,10 +179,10 @@ class _Pending:
 
 
 class SingleFlightJudge(JudgeWrapper):
-    """A judge that is asked once for all who ask the same at the same time.
+    """A judge that computes equal concurrent needs once.
 
-    A full queue is UNAVAILABLE with a hint, a deadline that passes is TIMEOUT for the caller whose deadline it is.
-    Cancelling a call cancels the computation where nobody else waits for it. The limit counts other judges' too.
+    A full queue is UNAVAILABLE with a hint; a passed deadline is TIMEOUT for its own caller. Cancelling a call cancels
+    the computation if nobody else waits for it. The limit covers all judges.
     """
 
     def __init__(self, judge: Judge, limit: QueueLimit) -> None:
@@ -201,7 +201,7 @@ class SingleFlightJudge(JudgeWrapper):
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
-        # A server that turned out to give less is read in another way, which is another computation.
+        # A server that now gives less is read in another way, which is another computation.
         name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
@@ -214,7 +214,7 @@ class SingleFlightJudge(JudgeWrapper):
         pending.waiters += 1
         left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
         try:
-            # Not wait_for, which would cancel the others' computation with this caller.
+            # wait_for would cancel the others' computation with this caller.
             done, _ = await asyncio.wait((pending.task,), timeout=left_s)
         finally:
             pending.waiters -= 1
@@ -240,14 +240,14 @@ class SingleFlightJudge(JudgeWrapper):
         return pending
 
     def _forget(self, name: Hashable, pending: _Pending) -> None:
-        """Make room at once: an equal need may come while a cancelled computation is still ending."""
+        """Make room at once: an equal need may arrive while a cancelled computation is still ending."""
         if self._pending.get(name) is pending:
             del self._pending[name]
             self._limit.leave()
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory what is there; a `StoreCachedJudge` behind it puts answers there."""
+    """A judge that answers from memory; a `StoreCachedJudge` inside it stores answers there."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)
@@ -263,9 +263,9 @@ class MemoryCachedJudge(JudgeWrapper):
 
 
 class StoreCachedJudge(JudgeWrapper):
-    """A judge that answers from the second level what is there; what it works out is kept there and in memory.
+    """A judge that answers from the second level, and stores new answers there and in memory.
 
-    The judge behind it never answers with nonsense.
+    The inner judge must give valid answers only.
     """
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
@@ -282,13 +282,13 @@ class StoreCachedJudge(JudgeWrapper):
         if stored is not None:
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
         reply = await self._judge.answer(need, deadline_s=deadline_s)
-        # A server that turned out to give less meanwhile was read in another way than the key says.
+        # A server that gives less since the call began was read in another way than the key says.
         if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))
 
 
 def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
-    """Wrap a judge with picture checks, memory, single flight, the second level and checks of its answers."""
+    """Wrap a judge with image checks, memory, single flight, the second level and checks of its answers."""
     stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
     return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)

@@ -1,1 +1,1 @@
-"""Scoring rules as pure programs: no I/O, no clock, no model. A metric is one file, and `registry` finds it."""
+"""Scoring rules as pure programs: no I/O, no clocks, no models. A metric is one file, which `registry` finds."""

@@ -1,4 +1,4 @@
-"""Common parts of metrics: checks of items, ties, rounds of needs, shared parameters, and metrics of texts alone."""
+"""Common parts of metrics: checks of items, ties, rounds of needs, shared parameters, and text metrics."""
 
 import math
 import re
@@ -33,11 +33,11 @@ P = TypeVar("P", bound=Parameters)
 A = ParamSpec("A")
 
 TIE = 1e-6
-"""Values closer than this are equal: rounding inside a matrix product must not decide between two equal texts."""
+"""Values closer than this are equal: rounding in a matrix product must not decide between two equal texts."""
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
-    """Return the lowest index whose value is within TIE of the maximum; `values` is not empty."""
+    """Return the lowest index whose value is within TIE of the maximum of the non-empty `values`."""
     if isinstance(values, list):
         least = max(values) - TIE
         return next(index for index, value in enumerate(values) if value >= least)
@@ -45,10 +45,10 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
-"""Longest question that is put before answers: a thousand references would make a thousand copies of it."""
+"""Longest question before answers: a thousand references make a thousand copies of it."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
 _EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
-"""Hangul fillers: letters of which nothing is seen."""
+"""Hangul fillers: invisible letters."""
 _WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
 _LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
@@ -58,37 +58,37 @@ def is_blank(text: str) -> bool:
     """Return whether a text shows nothing to a reader.
 
     It then holds only white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation
-    selectors and the like (Unicode's default ignorable ones), and the blank of Braille.
+    selectors and other default ignorable characters of Unicode, and the blank of Braille.
     """
     if _WORD_CHARACTER.search(text):
-        return False  # nearly every text, after its first character
+        return False  # nearly every text ends here, after its first character
     return all(
         character.isspace() or character in _UNSEEN or category(character) in _UNSEEN_KINDS for character in set(text)
     )
 
 
 def has_letter_or_digit(text: str) -> bool:
-    """Return whether a text has a letter or digit that a reader sees."""
+    """Return whether a text has a visible letter or digit."""
     return _LETTER_OR_DIGIT.search(text) is not None
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:
-    """Return INVALID_INPUT where there is no reference or a blank one."""
+    """Return INVALID_INPUT if there are no references, or a blank one."""
     if not references:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
         if is_blank(reference):
-            return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank; leave it out or write the answer")
+            return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank. Remove it or write the answer")
     return None
 
 
 def check_item(item: Item) -> Failure | None:
-    """Return INVALID_INPUT as `check_references`, else EMPTY_PREDICTION where the prediction is blank."""
+    """Return the failure of `check_references`, or EMPTY_PREDICTION if the prediction is blank."""
     failure = check_references(item.references)
     if failure is None and is_blank(item.prediction):
         return Failure(
             Status.EMPTY_PREDICTION,
-            "prediction: is blank; summaries count it as wrong, beside the mean of scored items",
+            "prediction: is blank. Summaries count it as wrong, apart from the mean of scored items",
         )
     return failure
 
@@ -96,22 +96,22 @@ def check_item(item: Item) -> Failure | None:
 def check_question(
     question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
 ) -> Failure | None:
-    """Return INVALID_INPUT where the question is blank or too long; `why` and `where` say what it is for."""
+    """Return INVALID_INPUT if the question is blank or too long; `why` and `where` complete the message."""
     if is_blank(question):
         return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
-        message = f"question: has {len(question)} characters; {where} it may have {MAX_QUESTION_CHARACTERS}"
+        message = f"question: has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed {where}"
         return Failure(Status.INVALID_INPUT, message)
     return None
 
 
 def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
-    """Return TRUNCATED where any part of an item was looked at only in part."""
+    """Return TRUNCATED if any part of an item was only partly read."""
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
 class FailureError(Exception):
-    """A failure that ends a metric, by default with the failure's own result."""
+    """A failure that ends a metric. Its result defaults to that of the failure."""
 
     def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
         super().__init__(failure.message)
@@ -120,13 +120,13 @@ class FailureError(Exception):
 
 
 def stop_at(failure: Failure | None) -> None:
-    """Raise FailureError where a check found something."""
+    """Raise FailureError if a check failed."""
     if failure is not None:
         raise FailureError(failure)
 
 
 def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
-    """Return what a need is answered with, or raise FailureError where that is a failure."""
+    """Return the answer to a need; raise FailureError if it is a failure."""
     answer = yield from asked
     if isinstance(answer, Failure):
         raise FailureError(answer)
@@ -134,9 +134,9 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
 
 
 def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score`: what stops it becomes its result, and it only sees items that pass `check_item`.
+    """Decorate a metric's `score`: a FailureError becomes its result, and items must pass `check_item`.
 
-    Pairs it sees unchecked: they may be compared without references.
+    Pairs are not checked, since they may be compared without references.
     """
 
     @wraps(run)
@@ -153,7 +153,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare`: it returns the failure that stops it, and only sees checked references."""
+    """Decorate a metric's `prepare`: a FailureError becomes its result, and references are checked first."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
@@ -167,10 +167,10 @@ def preparing(
 
 
 def ask_together(*needs: Need) -> Rounds[Any]:
-    """Yield all needs as one round; return their answers in the same order.
+    """Yield all needs as one round and return their answers in the same order.
 
     Raises:
-        FailureError: One of them is a failure.
+        FailureError: An answer is a failure.
     """
     answers = yield needs
     stop_at(next((answer for answer in answers if isinstance(answer, Failure)), None))
@@ -178,26 +178,26 @@ def ask_together(*needs: Need) -> Rounds[Any]:
 
 
 def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> tuple[Embed, Embed]:
-    """Return needs for the vector of a prediction and for those of the references that it is compared with."""
+    """Return needs for the vectors of a prediction and of the references to compare."""
     return Embed(model, (prediction,), Tier.PREDICTION), Embed(model, references, Tier.REFERENCE)
 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
-    """Ask for the vectors of references that are prepared."""
+    """Request the vectors of references to prepare."""
     yield from expect(ask(Embed(model, texts, Tier.REFERENCE)))
     return None
 
 
 def is_cut(*answers: Vectors) -> bool:
-    """Return whether the encoder read a text only in part."""
+    """Return whether the encoder truncated a text."""
     return any(bool(answer.truncated.any()) for answer in answers)
 
 
 def take_choices(parameters: Parameters) -> None:
-    """Make members of all fields whose default is the member of an enum; for `__post_init__`.
+    """Convert all fields whose default is an enum member to that enum; for `__post_init__`.
 
     Raises:
-        ParameterError: A choice that does not exist; names the field and the choices.
+        ParameterError: A choice does not exist; names the field and the choices.
     """
     for field in fields(parameters):
         if isinstance(field.default, StrEnum):
@@ -212,19 +212,19 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raise ParameterError where a fit for the metric cannot be read: without it scores would differ."""
-    for _, told in metadata.unreadable:
-        raise ParameterError("model", told)
+    """Raise ParameterError if a fit for the metric is unreadable, because scores would differ without it."""
+    for _, reason in metadata.unreadable:
+        raise ParameterError("model", reason)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
-    """Parameters of a metric that compares vectors and has no others; base of those that have.
+    """The parameters of a metric that compares vectors, and a base for further ones.
 
-    `calibration` says whose fit filled the threshold in.
+    `calibration` names the source of a fitted threshold.
 
     Raises:
-        ParameterError: A choice that does not exist, or a threshold that is not a finite number.
+        ParameterError: A choice does not exist, or the threshold is not a finite number.
     """
 
     model: str = ""
@@ -237,10 +237,10 @@ class EncoderParameters(Parameters):
             raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with threshold and calibration filled in, where one was fitted and none is set.
+        """Return the parameters with threshold and calibration filled in, if there is a fit and no set threshold.
 
         Raises:
-            ParameterError: None is set, and what was fitted for the model cannot be read.
+            ParameterError: No threshold is set, and the model's fit is unreadable.
         """
         if self.threshold is not None:
             return self
@@ -250,32 +250,32 @@ class EncoderParameters(Parameters):
 
 
 class NothingToPrepare:
-    """Base of metrics for which nothing has to be prepared."""
+    """A base of metrics without anything to prepare."""
 
     def prepare(self, entry: ReferenceEntry, parameters: object) -> Preparation:
-        """Ask for nothing; only checks the references."""
+        """Check the references without any requests."""
         del parameters
         yield from ()
         return check_references(entry.references)
 
 
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
-    """Base of metrics that ask neither an encoder nor a judge."""
+    """A base of metrics that need neither an encoder nor a judge."""
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Ask for nothing."""
+        """Grade an item without any requests."""
         del metadata
         yield from ()
         return self.grade(item, parameters)
 
     @abstractmethod
     def grade(self, item: Item, parameters: P) -> MetricResult:
-        """Grade an item that passes `check_item`; it may raise FailureError."""
+        """Grade an item that passes `check_item`; may raise FailureError."""
 
 
 class MatchMetric(TextMetric[Parameters]):
-    """Base of metrics without parameters: 1 if a reference matches, else 0; the first that does is named."""
+    """A base of metrics without parameters: 1 for the first matching reference, 0 without a match."""
 
     parameters_type = Parameters
 
@@ -287,4 +287,4 @@ class MatchMetric(TextMetric[Parameters]):
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:
-        """Return whether each reference matches the prediction, in their order."""
+        """Return whether each reference, in order, matches the prediction."""

@@ -1,4 +1,4 @@
-"""All metrics by name, found in the rooms of this package: a new one is a file in one of them, and no line here."""
+"""All metrics by name. A new metric is a file in a subpackage of this package, without a change here."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from gradewire_server.domain.metric import Metric, MetricInfo
 
 
 def _found() -> Iterator[Metric[Any]]:
-    """Yield the metrics of all files of all rooms: objects of a module, or classes that it defines, with an `info`."""
+    """Yield the metrics of all subpackages: objects of a module, or classes that it defines, with an `info`."""
     package = import_module(__name__.rpartition(".")[0])
     for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
@@ -22,7 +22,7 @@ def _found() -> Iterator[Metric[Any]]:
 def _metrics_of(names: Mapping[str, Any], module: str) -> Iterator[Metric[Any]]:
     for value in names.values():
         if isinstance(value, type):
-            # A class whose objects are given their info is a base of metrics; one that is imported is found at home.
+            # A class whose objects set their own `info` is a base; an imported class is found in its own module.
             if value.__module__ == module and isinstance(vars(value).get("info"), MetricInfo):
                 yield value()
         elif isinstance(getattr(value, "info", None), MetricInfo) and not isinstance(
@@ -35,15 +35,15 @@ def _by_name() -> dict[str, Metric[Any]]:
     """Return the metrics by name, in the order of types.proto.
 
     Raises:
-        TypeError: Two metrics have one name, or types.proto does not have one.
+        TypeError: Two metrics have the same name, or types.proto lacks one.
     """
     found: dict[str, Metric[Any]] = {}
     for metric in _found():
         name = metric.info.name
         if found.setdefault(name, metric) is not metric:
-            raise TypeError(f"two metrics are called {name}")
+            raise TypeError(f"two metrics have the name {name}")
     if unknown := found.keys() - metric_parameters.PARAMETERS.keys():
-        raise TypeError(f"types.proto has no {', '.join(sorted(unknown))}")
+        raise TypeError(f"types.proto lacks {', '.join(sorted(unknown))}")
     return {name: found[name] for name in metric_parameters.PARAMETERS if name in found}
 
 
@@ -52,7 +52,7 @@ _METRICS = _by_name()
 COMPARISONS: Mapping[str, Metric[Any]] = {
     name: metric for name, metric in _METRICS.items() if name in metric_parameters.COMPARISONS
 }
-"""Metrics of a pair of answers by name; none of an item."""
+"""Metrics of a pair of answers by name."""
 
 REGISTRY: Mapping[str, Metric[Any]] = {name: metric for name, metric in _METRICS.items() if name not in COMPARISONS}
-"""Metrics of an item by name, in the order in which they are listed."""
+"""Metrics of an item by name, in their listed order."""

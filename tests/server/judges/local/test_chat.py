@@ -117,12 +117,12 @@ def test_what_the_judge_may_write_needs_its_space(path: Path) -> None:
 
 def test_a_long_item_is_told_what_is_too_long(path: Path) -> None:
     tokenizer = chat(path, item=64)
-    with pytest.raises(PromptError, match=r"question and references .* beside the prediction") as caught:
+    with pytest.raises(PromptError, match=r"question and references .* without the prediction") as caught:
         tokenizer.prompt(JudgePrompt((), "reference " * 100, "short", ""), ())
     assert caught.value.status is Status.INVALID_INPUT
     with pytest.raises(PromptError, match="question and references"):
         tokenizer.prompt(JudgePrompt((), "x" * 1_000_000, "short", ""), ())
-    with pytest.raises(PromptError, match="instructions and demonstrations"):
+    with pytest.raises(PromptError, match="an instruction or demonstration"):
         tokenizer.prompt(JudgePrompt((Turn(Role.SYSTEM, "x" * 1_000_000),), "a", "b", ""), ())
     with pytest.raises(PromptError, match="the judge's turn"):
         tokenizer.opening("x" * 1_000_000)
@@ -187,7 +187,7 @@ def test_two_options_that_begin_alike_among_others_cannot_be_told_apart() -> Non
 
 
 def test_an_option_that_another_one_goes_on_from_is_refused() -> None:
-    with pytest.raises(PromptError, match="'1' is the begin of another"):
+    with pytest.raises(PromptError, match="'1' is the beginning of another"):
         find_labels(characters, "", ["1", "10"])
 
 

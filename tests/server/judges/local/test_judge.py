@@ -117,7 +117,7 @@ async def test_what_cannot_fit_or_be_told_apart_is_an_error_of_the_need(judge: E
     crowded = (await judge.choose(Choose("", full, ("1", "2")), deadline_s=None)).answer
     assert isinstance(crowded, Failure)
     assert crowded.status is Status.INVALID_PARAMETER
-    assert crowded.message.startswith("prompt: instructions")
+    assert crowded.message.startswith("prompt: an instruction")
     assert isinstance(alike, Failure)
     assert alike.status is Status.INVALID_PARAMETER
     assert isinstance(none, Failure)

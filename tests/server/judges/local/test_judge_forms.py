@@ -53,9 +53,7 @@ async def test_int8_is_refused_where_it_would_be_wrong(monkeypatch: pytest.Monke
 async def test_a_form_that_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = replace(load_judge(smollm2_repository(), NAME), forms=("int8",))
     monkeypatch.setattr(embedded, "load_judge", lambda *_: judge)
-    with pytest.raises(
-        JudgeUnavailableError, match=f"no form gguf; build it by `gradewire models build {NAME} --form gguf"
-    ):
+    with pytest.raises(JudgeUnavailableError, match=f"no form gguf. Run: gradewire models build {NAME} --form gguf"):
         await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository(), form="gguf"), Observed()).open(NAME)
 
 
@@ -100,6 +98,6 @@ async def test_tests_only_is_said_whenever_it_is_opened(
         raise OSError("no worker here")
 
     monkeypatch.setattr(embedded, "open_judge", no_worker)
-    with pytest.raises(JudgeUnavailableError, match="cannot be opened here"):
+    with pytest.raises(JudgeUnavailableError, match=r"cannot be opened\. Run"):
         await EmbeddedJudges(EmbeddedJudgeConfig(smollm2_repository()), Observed()).open(NAME)
     assert "for tests only" in caplog.text

@@ -153,7 +153,8 @@ async def test_what_a_server_does_not_do_is_logged_in_words_once(caplog: pytest.
             logging.WARNING,
             (
                 "judge m: its server does not do this: logprobs (the text of its answers decides, with probability 1), "
-                "constrains (it is asked for one of the labels, not held to them), continues (it is told how to begin)"
+                "constrains (a request for one of the labels does not enforce it), "
+                "continues (an instruction says how to begin)"
             ),
         )
         answers.knows = ALL

@@ -167,7 +167,7 @@ async def test_what_the_grader_did_not_read_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"calibrations": (WITHOUT,)}, "this encoder has no fit for correctness with grader words: fit one with"),
+        ({"calibrations": (WITHOUT,)}, "this encoder has no fit for correctness with grader words. Fit one with"),
         ({"calibrations": (WITH,), "grader": ""}, "this encoder has no fit for correctness: fit one with"),
         (
             {"grader": f"words@{DIGEST}"},
@@ -390,7 +390,7 @@ def test_a_fit_for_the_version_before_is_told_from_none() -> None:
     for metadata in (before.seen_by(METRIC.info), before.seen_by(METRIC.info).seen_by(METRIC.info)):
         with pytest.raises(ParameterError) as refused:
             CorrectnessParameters(model="m").resolved(metadata)
-        assert refused.value.message.startswith("this encoder's fit is for correctness/1, and this release computes ")
+        assert refused.value.message.startswith("this encoder's fit is for correctness/1, but this release computes ")
         assert "`gradewire models build NAME`" in refused.value.message
         assert "`gradewire calibrate FILE --metric correctness`" in refused.value.message
     others = replace(METADATA_METRIC, calibrations=(replace(before.calibrations[0], metric="auto"),)).seen_by(
@@ -431,7 +431,7 @@ def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
         text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
         found = fit_of(replace(METADATA_METRIC, calibrations=stored_fit(text)))
         assert isinstance(found, CorrectnessFit) is used
-        assert used or "keyword must have ramps 0.02 wide" in str(found)
+        assert used or "keyword must have ramps at least 0.02 wide" in str(found)
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:

@@ -88,7 +88,7 @@ def test_a_judge_that_prefers_the_first_place_is_inconsistent() -> None:
     result, _ = compared(script=Script(on_choose=preferring_first))
     assert (result.status, result.score) == (Status.INCONSISTENT, None)
     assert result.message == (
-        "the judge says answer A where it is shown answer A first, and answer B where it is shown answer B first"
+        "the judge says answer A if it is shown answer A first, and answer B if it is shown answer B first"
     )
     assert result.compared is not None
     assert (result.compared.winner, result.compared.decided_by) == (None, "")
@@ -283,7 +283,7 @@ def test_an_answer_without_letters_and_digits_is_no_answer(name: str, blank: str
         (replace(PAIR, question="x" * 40_000), {}, "question: has 40000 characters"),
         (replace(PAIR, references=()), {"references": True}, "references: give at least one"),
         (replace(PAIR, references=("a", " ")), {"references": True}, r"references[1]: is blank"),
-        (PAIR, {"image": True}, "images: there is none"),
+        (PAIR, {"image": True}, "images: are empty"),
     ],
 )
 def test_what_a_judge_is_to_be_shown_must_be_there(pair: Pair, parameters: dict[str, Any], said: str) -> None:
@@ -400,7 +400,7 @@ def test_a_judge_that_finds_both_answers_equally_probable_says_a_tie() -> None:
 
 
 def test_an_item_is_no_pair() -> None:
-    with pytest.raises(TypeError, match="two answers are compared, not an Item"):
+    with pytest.raises(TypeError, match="compare needs a pair of answers, not Item"):
         compared(Item("1", "Who?", ("Ada",), "Ada"))
 
 

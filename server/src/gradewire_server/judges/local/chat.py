@@ -1,4 +1,4 @@
-"""Chats to token ids and back: markup by its own ids, long predictions cut, tokens of labels, ends of answers."""
+"""Convert chats to token ids and back: markup, truncated predictions, label tokens and the ends of answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16
-"""Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
+"""Texts have 3 to 5 characters a token; longer ones are cut or refused before tokenization."""
 _KEPT_FIXED: Final = 64
 _KEPT_LABELS: Final = 64
 
 
 class PromptError(Exception):
-    """A prompt or its labels that the judge cannot read; the message says which part, and why.
+    """A prompt or its labels that the judge cannot read. The message names the part and the reason.
 
     Attributes:
-        status: INVALID_PARAMETER where labels or fixed turns are at fault, whatever the item is; else INVALID_INPUT.
+        status: INVALID_PARAMETER if labels or fixed turns are the cause, whatever the item is; otherwise INVALID_INPUT.
     """
 
     def __init__(self, status: Status, message: str) -> None:
@@ -35,39 +35,39 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """Token ids."""
+    """The token ids of labels: those that all labels share, then the first that differs for each label."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Return the tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
+    """Return the tokens of `options` after `opening` and a blank, or without both if the opening is empty.
 
     Raises:
-        PromptError: Fewer than two options, or two that begin with the same token (or one with nothing) where they part
-            from the others.
+        PromptError: There are fewer than two options, or two of them have the same token where the options diverge, or
+            one ends there.
     """
     if len(options) < 2:
-        raise PromptError(Status.INVALID_PARAMETER, "a choice needs two options or more")
+        raise PromptError(Status.INVALID_PARAMETER, "a choice needs at least two options")
     begin = f"{opening} " if opening else ""
     ids = [tuple(encode(begin + option)) for option in options]
     shared = sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ids, strict=False)))
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:
-            message = f"option {quoted(option)} is the begin of another one to this judge"
+            message = f"in this judge's tokens, option {quoted(option)} is the beginning of another one"
             raise PromptError(Status.INVALID_PARAMETER, message)
         other = seen.setdefault(each[shared], option)
         if other is not option:
-            message = f"options {quoted(other)} and {quoted(option)} begin with the same token of this judge"
+            message = f"options {quoted(other)} and {quoted(option)} begin with the same token for this judge"
             raise PromptError(Status.INVALID_PARAMETER, message)
     return LabelTokens(ids[0][:shared], tuple(seen))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt as the judge reads it."""
+    """The token ids of a prompt."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -80,7 +80,7 @@ class PromptLimits:
 
     Attributes:
         item: The item's turn with the opening.
-        context: Everything, with what the judge writes.
+        context: The whole prompt with the answer.
     """
 
     item: int
@@ -88,11 +88,11 @@ class PromptLimits:
 
 
 def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "ChatTokenizer":
-    """Return the tokenizer of a built judge, limited by the settings and by what its model reads.
+    """Return the tokenizer of a built judge, limited by the settings and by its model's context.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: As for `ChatTokenizer`.
+        ValueError: See `ChatTokenizer`.
     """
     context_tokens = min(judge.context_tokens, config.max_context_tokens)
     limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
@@ -100,22 +100,22 @@ def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "Chat
 
 
 class ChatTokenizer:
-    """Tokenizer and chat template of one judge. Its calls may come from any thread.
+    """The tokenizer and chat template of one judge. Thread-safe.
 
     Args:
         eos_ids: Tokens that end the judge's turn; special ones always do.
 
     Raises:
-        ValueError: The template is not known, or its markup is not in the vocabulary.
+        ValueError: The template is unknown, or its markup is not in the vocabulary.
     """
 
     def __init__(self, path: Path, *, template: str, eos_ids: Sequence[int], limits: PromptLimits) -> None:
         if template not in TEMPLATES:
-            raise ValueError(f"chat template {template!r} is not known; known are {', '.join(sorted(TEMPLATES))}")
+            raise ValueError(f"unknown chat template {template!r}. Known templates: {', '.join(sorted(TEMPLATES))}")
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        # Chat tokens that somebody wrote into an answer are text; only the template's own become markup.
+        # Chat tokens that are spelled out in an answer stay text; only the template makes markup.
         self._tokenizer.encode_special_tokens = True
         self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()
@@ -130,31 +130,31 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the tokens of options behind an opening; raise PromptError."""
+        """Return the tokens of options after an opening; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token ids of the begin of the judge's turn; raise PromptError."""
+        """Return the token ids of the opening of the judge's turn; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 
     def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
-        """Return a prompt's token ids, cut to the limits.
+        """Return a prompt's token ids, truncated to the limits.
 
         Args:
-            prompt: Its own `opening` is not looked at.
-            opening: Token ids that the judge's turn begins with.
-            answer_tokens: How many more the judge may write.
+            prompt: The prompt; its own `opening` is ignored.
+            opening: Token ids that begin the judge's turn.
+            answer_tokens: Tokens that the judge may write.
 
         Raises:
-            PromptError: It does not fit even without its prediction, or the fixed turns leave no room for any item.
+            PromptError: It does not fit even without its prediction, or the fixed turns leave no room for an item.
         """
         for turn in prompt.fixed:
             if len(turn.text) > self.limits.context * _CHARACTERS_PER_TOKEN:
                 raise PromptError(
                     Status.INVALID_PARAMETER,
-                    f"prompt: instructions and demonstrations: one of {len(turn.text)} characters is too long for the "
+                    f"prompt: an instruction or demonstration of {len(turn.text)} characters is too long for the "
                     f"judge, which reads {self.limits.context} tokens",
                 )
         fixed = self._fixed(prompt.fixed)
@@ -163,8 +163,8 @@ class ChatTokenizer:
         if space < 1:
             raise PromptError(
                 Status.INVALID_PARAMETER,
-                f"prompt: instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
-                f"the judge reads {self.limits.context}",
+                f"prompt: instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens, "
+                f"but the judge reads {self.limits.context}",
             )
         self._check_characters(prompt.lead, "question and references")
         self._check_characters(prompt.tail, "question and references")
@@ -173,11 +173,11 @@ class ChatTokenizer:
         return PromptTokens(fixed, item, truncated)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids; special ones leave nothing, bytes that are no text a replacement character."""
+        """Return the text of token ids, without special tokens and with replacement characters for invalid bytes."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def shown(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids with its markup, for people."""
+        """Return the text of token ids with its markup, for display."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def _fit(self, prompt: JudgePrompt, space: int) -> tuple[tuple[int, ...], bool]:
@@ -191,10 +191,10 @@ class ChatTokenizer:
                 least = len(self._encode(prompt.lead + prompt.tail))
                 raise PromptError(
                     Status.INVALID_INPUT,
-                    f"question and references are too long for the judge: {least} tokens beside the prediction, "
-                    f"{space} fit",
+                    f"question and references are too long for the judge: {least} tokens without the prediction, "
+                    f"but only {space} fit",
                 )
-            # Where it is cut, its end and the tail may melt into other tokens than before: so look again.
+            # The end of a cut prediction and the tail may merge into other tokens, so check again.
             prediction, truncated = shorter, True
             ids = self._encode(prompt.lead + prediction + prompt.tail)
         return ids, truncated
@@ -209,7 +209,7 @@ class ChatTokenizer:
     def _check_characters(self, text: str, what: str) -> None:
         limit = self.limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
-            message = f"{what}: {len(text)} characters are too long for the judge, which reads {limit}"
+            message = f"{what}: too long for the judge: {len(text)} characters, at most {limit} are allowed"
             raise PromptError(Status.INVALID_INPUT, message)
 
     def _encode(self, text: str) -> tuple[int, ...]:
@@ -229,23 +229,24 @@ class ChatTokenizer:
                 continue
             number = self._tokenizer.token_to_id(part.token)
             if number is None:
-                raise ValueError(f"the vocabulary has no token {part.token!r}, which the chat template needs")
+                raise ValueError(f"the vocabulary lacks the token {part.token!r} of the chat template")
             ids.append(number)
         return tuple(ids)
 
 
 class TextEnd:
-    """The end of one answer."""
+    """A detector of the end of an answer."""
 
     def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
         self._text = text
         self._ends = ends
         self._stop = [each for each in stop if each]
-        # A character takes at most four tokens, one byte each: so many hold the longest stop and the token before it.
+        # A character takes at most four tokens, one byte each, so this tail holds the longest stop and the token before
+        # it.
         self._tail = 4 * max(map(len, self._stop), default=0) + 4
 
     def reached(self, ids: Sequence[int]) -> bool:
-        """Return whether the last of these tokens ends the answer; asked after each one."""
+        """Return whether the last of these tokens ends the answer. Call it after each token."""
         if not ids:
             return False
         if ids[-1] in self._ends:
@@ -253,11 +254,11 @@ class TextEnd:
         return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
 
     def read(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """Return the answer without what ended it, stripped; and whether anything ended it."""
+        """Return the answer, stripped and without its end mark, and whether it has ended."""
         ended = bool(ids) and ids[-1] in self._ends
         text = self._text(ids[:-1] if ended else ids)
         at = first_stop(text, self._stop)
         if at is not None:
             return text[:at].strip(), True
-        # A character whose last bytes were never written.
+        # Drop a last character that was not completed.
         return (text if ended else text.rstrip("\ufffd")).strip(), ended

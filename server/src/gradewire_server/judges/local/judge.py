@@ -1,4 +1,4 @@
-"""Judges of this machine, built by `gradewire models build`: tokens in, tokens out, a worker process in between."""
+"""Judges on this machine, built by `gradewire models build`: a worker process computes tokens from tokens."""
 
 import asyncio
 import contextlib
@@ -45,20 +45,20 @@ from gradewire_server.judges.worker.messages import OpenModel, RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
-_NEEDS_GGUF: Final = "is built as int8 only, which is for x86 processors: it needs the form gguf"
-_NEEDS_LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not installed (or cannot be loaded)"
+_NEEDS_GGUF: Final = "is only built as int8, which is for x86 processors, and needs the form gguf"
+_NEEDS_LLAMA: Final = "runs as gguf here, but llama.cpp is not installed (or cannot be loaded)"
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
-_DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed; the server's log says why")
-_NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens has to be at least 1")
-_TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done by the deadline")
+_DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed. See the server's log")
+_NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens must be at least 1")
+_TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done before the deadline")
 _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?"), max_tokens=2)
 
 
 class EmbeddedJudge(Judge):
-    """A judge of this machine: a loop plans a run, has the worker compute it and hands out the results.
+    """A judge on this machine. A loop plans a run, lets the worker compute it and delivers the results.
 
-    Lives on the event loop it was made on. It closes the worker, which is started.
+    Lives on the event loop that created it. The worker must be started; closing the judge closes it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EmbeddedJudge(Judge):
     ) -> None:
         self._status = status
         self._tokenizer = tokenizer
-        # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
+        # A separate thread keeps the loop responsive for a megabyte of text, and a single one keeps needs in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
         self._supervisor = supervisor
         self._queue = queue
@@ -140,7 +140,6 @@ class EmbeddedJudge(Judge):
         self._thread.shutdown(wait=False)
 
     def _tokenize(self, need: JudgeNeed) -> tuple[PromptTokens, tuple[int, ...]]:
-        """Return the prompt's tokens, and those of the labels of a choice."""
         if isinstance(need, Choose):
             labels = self._tokenizer.labels(need.prompt.opening, need.options)
             return self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens
@@ -148,13 +147,13 @@ class EmbeddedJudge(Judge):
         return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
 
     def _refusal(self) -> Failure | None:
-        """Return why work cannot be computed, however long one waits; None when it can."""
+        """Return the reason why work can never be computed; None if it can."""
         if self._closed:
             return _CLOSED
         return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
     async def _compute(self, work: Work) -> RowResult | Failure:
-        """Return the last result of a piece of work. Cancelled, the work is left out of all later runs."""
+        """Return the last result of a piece of work. If cancelled, later runs leave the work out."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -177,12 +176,12 @@ class EmbeddedJudge(Judge):
                 continue
             try:
                 await self._run(planned)
-            except Exception:  # noqa: BLE001 - a defect of ours must not leave everybody waiting for ever
+            except Exception:  # noqa: BLE001 - a defect of ours must not leave callers waiting for ever
                 _log.exception("the judge's scheduling failed")
                 for work in planned.works:
                     work.fail(_DEFECT)
                 self._queue.fail_all(_DEFECT)
-                self._queue.start_over()  # states that nobody is sure of are never used again
+                self._queue.start_over()  # unreliable states are never used again
 
     async def _run(self, planned: Planned) -> None:
         begin_s, begin_ns = time.monotonic(), time.time_ns()
@@ -191,7 +190,7 @@ class EmbeddedJudge(Judge):
         try:
             results = await self._supervisor.run(planned.run)
         except WorkerLostError:
-            self._queue.lost(planned, self._lost("the judge died over a run with this item in it"))
+            self._queue.lost(planned, self._lost("the judge's worker died during a run with this item"))
             return
         except asyncio.CancelledError:
             for work in planned.works:
@@ -216,7 +215,7 @@ class EmbeddedJudge(Judge):
         )
 
     def _trace(self, planned: Planned, begin_ns: int) -> None:
-        """Tell the traces of all who wait for a run of it; the worker itself exports nothing."""
+        """Record a run in the traces of all its callers; the worker itself exports nothing."""
         record_batch(
             JUDGE_RUN,
             (work.span for work in planned.works),
@@ -233,13 +232,13 @@ class EmbeddedJudge(Judge):
 async def open_judge(
     status: ModelStatus, built: BuiltJudge, form: Form, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry
 ) -> EmbeddedJudge:
-    """Open a judge and have it answer once.
+    """Open a judge and check that it answers.
 
     Raises:
-        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks what would compute it.
+        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks the library for it.
         WorkerLostError: The worker ended, or was not ready in time.
-        JudgeUnavailableError: It does not answer.
-        OSError, ValueError: The tokenizer cannot be read, or the chat template is not known.
+        JudgeUnavailableError: It does not answer. OSError, ValueError: The tokenizer cannot be read, or the chat
+            template is unknown.
     """
     tokenizer = await asyncio.to_thread(open_chat_tokenizer, built, config)
     context_tokens = tokenizer.limits.context
@@ -257,7 +256,7 @@ async def open_judge(
     judge = EmbeddedJudge(status, tokenizer, supervisor, queue, telemetry)
     reply = None
     try:
-        # Its first run allocates and packs memory: no caller is to wait for that, nor for a judge that cannot answer.
+        # The first run allocates and packs memory: no caller should wait for that, nor for a judge that cannot answer.
         reply = await judge.answer(_WARM_UP)
     finally:
         if reply is None or isinstance(reply.answer, Failure):
@@ -289,16 +288,16 @@ class EmbeddedJudges(JudgeBackend):
             raise _unusable(name, error) from error
         form = self._form(judge)
         if judge.test_only:
-            _log.warning("judge %r is for tests only: its verdicts are no better than chance", name)
+            _log.warning("judge %r is for tests only: its verdicts are no better than random", name)
         status = _status(judge, form, "loaded", self._config)
         try:
             return await open_judge(status, judge, form, self._config, self._telemetry)
         except WorkerLostError as error:
-            # Nobody knows whether it would be lost again: no memory, perhaps.
+            # The loss may be temporary, for lack of memory for instance.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except LibraryMissingError as error:
             _log.warning("judge %r cannot be opened: %s", name, error)
-            raise _no_form(judge, _NEEDS_LLAMA, f"get it by `{_INSTALL}`") from error
+            raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
 
@@ -311,7 +310,7 @@ class EmbeddedJudges(JudgeBackend):
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """Return which form of a judge runs here; raise JudgeUnavailableError."""
+        """Return the form of a judge that runs here; raise JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
@@ -319,26 +318,26 @@ class EmbeddedJudges(JudgeBackend):
             if computes_int8() if form == "int8" else has_llama():
                 return form
         if "gguf" in there:
-            raise _no_form(judge, _NEEDS_LLAMA, f"get it by `{_INSTALL}`")
+            raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}")
         needed = "gguf" if there else forms[0]
         why = _NEEDS_GGUF if there else f"has no form {needed}"
-        raise _no_form(judge, why, f"build it by `{judge.build_hint} --form {needed}`")
+        raise _no_form(judge, why, f"Run: {judge.build_hint} --form {needed}")
 
 
 def has_llama() -> bool:
-    """Return whether llama.cpp is installed; it is loaded in workers alone."""
+    """Return whether llama.cpp is installed; only workers load it."""
     return find_spec("xllamacpp") is not None
 
 
 def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
-    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {judge.name!r} {why}; {remedy}"))
+    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {judge.name!r} {why}. {remedy}"))
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
-    """Return the error for callers: without the cause's own words, which name directories of this machine."""
+    """Return the error for callers, without the cause's message, which names directories of this machine."""
     _log.warning("judge %r cannot be opened: %s", name, error)
-    commands = f"gradewire models verify {name} says why, gradewire models build {name} gets it anew"
-    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened here; {commands}"))
+    commands = f"Run gradewire models verify {name} to see why, or replace it with: gradewire models build {name}"
+    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened. {commands}"))
 
 
 def _status(judge: BuiltJudge, form: Form, state: str, config: EmbeddedJudgeConfig) -> ModelStatus:

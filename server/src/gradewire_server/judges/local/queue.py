@@ -1,4 +1,4 @@
-"""The queue of the embedded judge: the next run, kept prefixes, turns between callers; no clock, no task."""
+"""The queue of the embedded judge: plan the next run, keep prefixes, take turns between callers. No clocks or tasks."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -13,15 +13,15 @@ from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, 
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1
-"""State number of work that has none yet."""
+"""The state number of work that has not begun."""
 
 
 @dataclass(slots=True, eq=False)
 class Prefix:
-    """Fixed turns of some items.
+    """Fixed turns that several items share.
 
     Attributes:
-        users: States that stand behind it and are not done.
+        users: Unfinished states that begin with it.
     """
 
     ids: tuple[int, ...]
@@ -31,22 +31,22 @@ class Prefix:
 
     @property
     def ready(self) -> bool:
-        """Whether items can be computed behind it."""
+        """True if items can be computed after it."""
         return self.computed == len(self.ids)
 
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """A prompt, what is asked of it, and how far it has come.
+    """A prompt, the requested answer and its progress.
 
     Attributes:
         done: Gets the result of the last row, or a failure; cancelled once nobody waits any more.
-        arrived_s: When it was queued, `time.monotonic()` seconds.
-        max_tokens: For a text: how many tokens may be written; 0 for a choice.
-        ended: For a text: whether these tokens are the whole answer.
-        prefix: State of the fixed turns, from its first run on; None where there are none.
-        computed: How many of the item's tokens are computed.
-        inference_s: Sum of its runs.
+        arrived_s: The time when it was queued, in `time.monotonic()` seconds.
+        max_tokens: Most tokens of a text; 0 for a choice.
+        ended: Returns whether these tokens are the whole text.
+        prefix: State of the fixed turns, from its first run on; None without fixed turns.
+        computed: Computed tokens of the item.
+        inference_s: Total time of its runs.
     """
 
     fixed: tuple[int, ...]
@@ -67,17 +67,17 @@ class Work:
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody still waits for it."""
+        """True if a caller still waits for it."""
         return not self.done.done()
 
     @property
     def tokens(self) -> int:
-        """How many tokens its state may grow to."""
+        """Most tokens that its state can have."""
         return len(self.item) + self.max_tokens
 
     @property
     def queue_s(self) -> float:
-        """How long it waited for its first run."""
+        """Seconds that it waited for its first run."""
         return max(0.0, self.begun_s - self.arrived_s) if self.begun_s else 0.0
 
     def grows(self, max_row_tokens: int) -> bool:
@@ -85,7 +85,7 @@ class Work:
         return self.max_tokens > 1 or len(self.item) > max_row_tokens
 
     def next_row(self, max_row_tokens: int) -> Row:
-        """Return what to compute next. Where an item is cut into rows depends on the item alone."""
+        """Return the next row to compute. The rows of an item depend on the item alone."""
         if self.computed == len(self.item):
             return Row(self.state, (self.written[-1],), next_token=True, keep=True)
         ids = self.item[self.computed : self.computed + max_row_tokens]
@@ -94,7 +94,7 @@ class Work:
         return Row(self.state, ids, self.labels, next_token=self.max_tokens > 0, keep=self.grows(max_row_tokens))
 
     def take(self, row: Row, result: RowResult) -> None:
-        """Take the result of a row; complete `done` when that was the last one."""
+        """Add the result of a row; the last one completes `done`."""
         if self.computed < len(self.item):
             self.computed += len(row.ids)
         if row.next_token:
@@ -109,13 +109,13 @@ class Work:
             self.done.set_result(failure)
 
     def start_over(self) -> None:
-        """Begin again: its state is lost with the worker. The answer will be the same."""
+        """Reset it after the worker lost its state. The answer will be the same."""
         self.prefix, self.state, self.computed = None, NEW, 0
         self.written.clear()
 
 
 class CallerTurns:
-    """A queue of work. A caller with a thousand questions delays one with a single question by one of them."""
+    """A queue that takes turns between callers: one with a thousand items delays another by a single item."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, deque[Work]] = OrderedDict()
@@ -124,15 +124,15 @@ class CallerTurns:
         return sum(map(len, self._callers.values()))
 
     def __iter__(self) -> Iterator[Work]:
-        """All of it, in the order in which it came for each caller."""
+        """Yield all work, in order for each caller."""
         return (work for waiting in self._callers.values() for work in waiting)
 
     def append(self, work: Work) -> None:
-        """Queue work behind that of its caller."""
+        """Queue work after its caller's other work."""
         self._callers.setdefault(work.caller, deque()).append(work)
 
     def popleft(self) -> Work:
-        """Take the next; its caller's turn comes again after all others."""
+        """Take the next work; its caller's next turn comes after all others."""
         caller, waiting = next(iter(self._callers.items()))
         work = waiting.popleft()
         self._callers.move_to_end(caller)
@@ -141,13 +141,13 @@ class CallerTurns:
         return work
 
     def put_back(self, works: list[Work]) -> None:
-        """Put work before all other, to be taken in this order again as far as it is one caller's."""
+        """Put work before all other work; each caller's work keeps this order."""
         for work in reversed(works):
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
 
     def drop_cancelled(self) -> None:
-        """Remove what nobody waits for any more."""
+        """Remove work that nobody waits for any more."""
         for caller, waiting in list(self._callers.items()):
             if any(not work.wanted for work in waiting):
                 wanted = deque(work for work in waiting if work.wanted)
@@ -166,11 +166,11 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run, and whose rows it has.
+    """A run and the work that it computes.
 
     Attributes:
-        works: One per row; empty where the run computes fixed turns.
-        prefix: The fixed turns that it computes, or that stand before its rows.
+        works: One per row; empty if the run computes fixed turns.
+        prefix: The fixed turns that it computes, or that come before its rows.
     """
 
     run: Run
@@ -181,10 +181,10 @@ class Planned:
 
 
 class EmbeddedQueue:
-    """Work that waits, and work that grows over several runs.
+    """Waiting work, and work that grows over several runs.
 
     Args:
-        max_growing_tokens: Of all states together that grow over several runs; a single longer one goes alone.
+        max_growing_tokens: Largest total of the states that grow over several runs; a single longer one goes alone.
     """
 
     def __init__(self, config: EmbeddedJudgeConfig, core: CoreLimits, max_growing_tokens: int) -> None:
@@ -204,12 +204,12 @@ class EmbeddedQueue:
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """Return the next run; None when there is nothing to compute that anybody waits for."""
+        """Return the next run; None if nobody waits for any work."""
         self._sweep()
         ids = self._turn()
         if ids is None:
             return None
-        # Where there are no fixed turns, what comes behind them still takes a place in the core.
+        # Without fixed turns, the items still take a place in the core.
         place = self._prefixes.setdefault(ids, Prefix(ids, self._next_state()))
         self._prefixes.move_to_end(ids)
         prefix = place if ids else None
@@ -227,7 +227,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """Note that a run went well and its works took their results."""
+        """Record a successful run, after its works took their results."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -235,16 +235,16 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """Fail the works of a run that ended the worker: one of them may be the cause.
+        """Fail the works of a run that ended the worker, since one of them may be the cause.
 
-        Where the run computed fixed turns, the works that wait for these fail.
+        If the run computed fixed turns, the works that wait for these fail.
         """
         group = self._groups.get(planned.group)
         for work in planned.works or (tuple(group.waiting) if group else ()):
             work.fail(failure)
 
     def start_over(self) -> None:
-        """Begin all work again: there is another worker, which knows no states."""
+        """Restart all work for a new worker, which has no states."""
         self._prefixes.clear()
         self._drop.clear()
         for each in self._groups.values():
@@ -261,7 +261,7 @@ class EmbeddedQueue:
                 work.fail(failure)
 
     def _sweep(self) -> None:
-        """Remove what is done or not wanted any more."""
+        """Remove work that is done or not wanted any more."""
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:
@@ -274,7 +274,7 @@ class EmbeddedQueue:
                 del self._groups[ids]
 
     def _make_room(self) -> None:
-        """Drop the least recently used prefixes beyond the limits, but never the latest one nor one in use."""
+        """Drop the least recently used prefixes beyond the limits, except for the latest one and those in use."""
         tokens = sum(len(ids) for ids in self._prefixes)
         for ids in list(self._prefixes)[:-1]:
             if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:
@@ -289,7 +289,7 @@ class EmbeddedQueue:
                 if group.growing:
                     return ids
         for ids, group in self._groups.items():
-            # A group that only has works which cannot begin yet lets the others pass.
+            # Skip groups whose works cannot begin yet.
             if group.growing or any(self._may_begin(work) for work in group.waiting):
                 return ids
         return None

@@ -1,4 +1,4 @@
-"""A judge's worker process: started, watched, and replaced when it is lost."""
+"""Start, watch and replace the worker process of a judge."""
 
 import asyncio
 import logging
@@ -30,23 +30,23 @@ _KEPT_LINES: Final = 20
 _MODULE: Final = "gradewire_server.judges.worker.main"
 
 _FAILED_STARTS: Final = 3
-"""Restarts that may fail in a row before those who wait are told so."""
+"""Consecutive failed restarts before waiting callers get an error."""
 
 
 class WorkerLostError(Exception):
-    """The worker ended, hung, or sent something invalid, and is dead by now. The message says which."""
+    """The worker ended, hung, or sent invalid data, and is dead by now. The message gives the reason."""
 
 
 class ModelRefusedError(Exception):
-    """The worker cannot open the model; the message says why."""
+    """The worker cannot open the model. The message gives the reason."""
 
 
 class LibraryMissingError(ModelRefusedError):
-    """The worker cannot load what computes the model; the message says why."""
+    """The worker cannot load the library for the model. The message gives the reason."""
 
 
 class WorkerProcess(SupervisedProcess):
-    """A process that computes for one judge. Made by `start`; one run at a time."""
+    """A process that computes for one judge, one run at a time. Create it with `start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         super().__init__(process)
@@ -59,10 +59,10 @@ class WorkerProcess(SupervisedProcess):
 
     @classmethod
     async def start(cls, model: OpenModel, *, timeout_s: float) -> Self:
-        """Start a process and have it open a model.
+        """Start a process that opens a model.
 
         Raises:
-            ModelRefusedError: It cannot open it.
+            ModelRefusedError: It cannot open the model.
             WorkerLostError: It ended, or was not ready in time.
         """
         ours, theirs = socket.socketpair()
@@ -85,7 +85,7 @@ class WorkerProcess(SupervisedProcess):
         return worker
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Have it compute one run; raise WorkerLostError. Cancelling ends the process, which would be amid a run."""
+        """Compute one run; raise WorkerLostError. Cancelling kills the process in the middle of its run."""
         try:
             return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:
@@ -95,19 +95,19 @@ class WorkerProcess(SupervisedProcess):
     @override
     async def wait_for_exit(self) -> str:
         end = await super().wait_for_exit()
-        await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
+        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel it when this is cancelled
         if self._last_lines and not self._closed:
-            # Not told to callers: they may name directories.
-            _log.error("the last words of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
+            # Callers must not see these lines, which may name directories.
+            _log.error("last output of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
             self._last_lines.clear()
         return f"the judge's worker {end}"
 
     async def close(self) -> None:
-        """End the process and wait until it is gone."""
+        """Kill the process and wait until it has ended."""
         self._closed = True
         self._channel.close()
         await self.kill()
-        await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
+        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel it when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
         answer = await self._ask(asdict(model), timeout_s=timeout_s)
@@ -135,7 +135,7 @@ class WorkerProcess(SupervisedProcess):
             raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
-        """Read what it prints: what libraries print last matters once the worker has died."""
+        """Read the process's output: the last lines of libraries matter once the worker has died."""
         while True:
             try:
                 line = await self.read_line()
@@ -149,25 +149,25 @@ class WorkerProcess(SupervisedProcess):
 
 
 def run_timeout_s(run: Run, config: EmbeddedJudgeConfig, *, first: bool) -> float:
-    """Return the seconds for one run.
+    """Return the time limit of one run in seconds.
 
-    The first run of a worker may take as long as its start again: only then is what was mapped read from the disk.
-    Tokens count because llama.cpp takes a sixteenth of a second for each on a core of its own for a model of 1.5 B
-    parameters, and judges do not get the cores for themselves.
+    A worker's first run may take as long as its start again, because it reads the mapped file from disk. Tokens count
+    because llama.cpp takes a sixteenth of a second for each on a dedicated core with a model of 1.5 B parameters, and
+    judges share their cores.
     """
     return config.run_timeout_s + config.token_timeout_s * run.tokens + (config.start_timeout_s if first else 0.0)
 
 
 class WorkerSupervisor:
-    """One worker at a time, replaced when it is lost. Lives on one event loop.
+    """A supervisor of one worker, which it replaces after a loss. Lives on one event loop.
 
     Args:
-        restarted: Called whenever a worker was lost and another one is about to be started.
+        restarted: Called after each loss of a worker, before the next one starts.
 
     Attributes:
-        starts: How many workers there have been: a new one knows no states.
+        starts: Number of workers so far; a new one has no states.
         limits: Limits of the worker's core; the same for every worker of one model.
-        trouble: Why there is no worker now; empty when there is one.
+        trouble: The reason why there is no worker now; empty if there is one.
     """
 
     def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
@@ -186,17 +186,17 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the worker; None while there is none."""
+        """The process id of the worker; None without a worker."""
         return None if self._worker is None else self._worker.pid
 
     @property
     def gave_up(self) -> bool:
-        """True after several failed restarts in a row: waiting for a worker makes no sense."""
+        """True after several failed restarts in a row, when waiting makes no sense."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property
     def retry_after_s(self) -> float:
-        """Seconds after which trying again may help."""
+        """Seconds after which a retry may succeed."""
         return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
@@ -206,18 +206,18 @@ class WorkerSupervisor:
         self._keeping = asyncio.create_task(keep_running(self._run_one))
 
     async def wait(self) -> bool:
-        """Wait until there is a worker; return False when that has become hopeless."""
+        """Wait for a worker; return False once that is hopeless."""
         while self._worker is None and not self.gave_up:
             await self._changed.wait()
         return self._worker is not None
 
     async def back(self) -> None:
-        """Wait until there is a worker, however long that takes."""
+        """Wait for a worker without a limit."""
         while self._worker is None:
             await self._changed.wait()
 
     async def run(self, run: Run) -> list[RowResult]:
-        """Have the worker compute; raise WorkerLostError, and start another one then."""
+        """Compute a run; after a WorkerLostError another worker starts."""
         worker = self._worker
         if worker is None:
             raise WorkerLostError(self.trouble or "the judge's worker is not started")
@@ -230,7 +230,7 @@ class WorkerSupervisor:
         return results
 
     async def close(self) -> None:
-        """End the worker and wait until it is gone."""
+        """End the worker and wait until it has ended."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
@@ -239,13 +239,13 @@ class WorkerSupervisor:
             self._worker = None
 
     async def _run_one(self) -> None:
-        """Start a worker where there is none, and wait for its loss, also while it has nothing to do."""
+        """Start a worker if there is no worker, and wait until it is lost, even while it is idle."""
         try:
             worker = self._worker or await self._start()
         except (WorkerLostError, ModelRefusedError, OSError) as error:
             self._failed_starts += 1
             self.trouble = "the judge's worker cannot be started again"
-            _log.error("attempt %d to restart the judge's worker failed: %s", self._failed_starts, error)
+            _log.error("cannot restart the judge's worker (attempt %d): %s", self._failed_starts, error)
             self._announce()
         else:
             try:
@@ -261,7 +261,7 @@ class WorkerSupervisor:
         self._start_s = loop.time() - begin_s
         self._has_run = False
         if self.starts:
-            _log.info("the judge's worker is back")
+            _log.info("the judge's worker is running again")
         self.starts += 1
         self._failed_starts = 0
         self.trouble = ""
@@ -270,7 +270,7 @@ class WorkerSupervisor:
 
     def _lose(self, worker: WorkerProcess, why: str) -> None:
         if self._worker is worker:
-            _log.error("%s; starting another one", why)
+            _log.error("%s. Starting another one", why)
             self._worker = None
             self.trouble = why
 

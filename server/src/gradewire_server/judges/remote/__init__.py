@@ -1,1 +1,1 @@
-"""Judges behind servers: what all kinds share, and the backends `openai`, `decisions` and `triton`."""
+"""Judges on servers: code that all kinds share, and the backends `openai`, `decisions` and `triton`."""

@@ -1,4 +1,4 @@
-"""Questions for decision servers and their answers, in the two forms that these servers take."""
+"""Write questions to decision servers and read their answers, in the two forms that these servers accept."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from gradewire_server.judges.remote.errors import unreadable
 from gradewire_server.judges.remote.server import Question
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
-"""Where a prompt has none: some servers refuse an empty text."""
+"""Instructions for a prompt without any, since some servers refuse an empty text."""
 _NAME: Final = "verdict"
-"""Of a question that is asked alone, always: some models read it."""
+"""The name of a single question. It never changes, because some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
-_OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
+_OTHER_LABELS: Final = "probabilities of other labels than the requested ones"
 _ROUNDING: Final = 0.005
-"""Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
+"""Rounding error of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
 _ARITHMETIC: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """One question of the type choice; all texts are harmless to a server that writes a chat of them.
+    """A question of the type choice. Its texts are harmless to a server that renders them as a chat.
 
     Attributes:
         options: Descriptions by label, in the order of the labels.
@@ -35,15 +35,15 @@ class DecisionQuestion:
 
 
 def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
-    """Return a prompt with its instructions as the only fixed turns."""
+    """Return a prompt whose only fixed turns are the instructions."""
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
 def decision_question(question: Question) -> DecisionQuestion:
-    """Return what is asked for a choice.
+    """Return the question to send for a choice.
 
-    What the judge said in earlier steps (all lines of the opening but the last) stands behind the instructions: it is
-    the judge's own, and no part of the item.
+    The judge's words in earlier steps (all lines of the opening but the last) follow the instructions, because they are
+    not part of the item.
     """
     *instructions, item = (turn.text for turn in turns(without_demonstrations(question.prompt)))
     *earlier, begin = harmless(question.prompt.opening).split("\n")
@@ -53,24 +53,24 @@ def decision_question(question: Question) -> DecisionQuestion:
 
 
 def names(count: int) -> list[str]:
-    """Return the names of the questions of a request; the first one's is that of a question that is asked alone."""
+    """Return the names of a request's questions; the first has the name of a single question."""
     return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way in which a server is asked.
+    """The form of a server's requests and answers.
 
     Attributes:
-        path: Behind its base address.
-        listed: Whether questions, answers and probabilities are lists; otherwise they stand by name.
+        path: Path after the base address.
+        listed: True if questions, answers and probabilities are lists; otherwise they are keyed by name.
     """
 
     path: str
     listed: bool = False
 
     def body(self, model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
-        """Return the JSON object that asks questions about one state."""
+        """Return the JSON object of a request with questions about one state."""
         named = zip(names(len(asked)), asked, strict=True)
         if not self.listed:
             questions = {
@@ -90,11 +90,11 @@ class Form:
         return {"model": model, "input": asked[0].state, "questions": listed}
 
     def answers(self, reply: Mapping[str, object], count: int) -> list[object]:
-        """Return the answer to each question; raise RemoteError where these are not answered, or others are."""
+        """Return the answer to each question; raise RemoteError if one is missing, or if there are others."""
         answers, asked = reply.get("answers"), names(count)
         others = unreadable(_NO_ANSWER if count == 1 else "answers to other questions than those it was asked")
         if self.listed and isinstance(answers, list):
-            # They come in the order of the questions, and need not be named.
+            # They come in the order of the questions, with or without names.
             given = [each.get("name") if isinstance(each, dict) else None for each in answers]
             if len(given) != count or any(name not in (own, None) for own, name in zip(asked, given, strict=True)):
                 raise others
@@ -106,11 +106,11 @@ class Form:
         raise unreadable("something else than decisions")
 
     def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
-        """Return the probabilities of an answer in the order of the labels, sum 1.
+        """Return an answer's probabilities in the order of the labels, with sum 1.
 
         Raises:
-            RemoteError: They are not those of exactly the labels, finite, 0 to 1 each, with a sum of 1 but for what
-                rounding to two digits leaves, 0.005 a label, which is divided out.
+            RemoteError: They are not those of exactly the labels, finite and from 0 to 1, with a sum of 1. Rounding to
+                two digits, 0.005 a label, is allowed and divided out.
         """
         given = self._probabilities(answer)
         if given.keys() != set(labels):
@@ -150,4 +150,4 @@ SYSTEM_ONE: Final = Form("systemone")
 DECISIONS: Final = Form("decisions", listed=True)
 SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions")
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
-"""In the order in which a server is tried."""
+"""Forms, in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""The backend `decisions`: decision models behind servers of `/v1/systemone` or `/v1/decisions`."""
+"""The backend `decisions`: decision models on servers of `/v1/systemone` or `/v1/decisions`."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ _log = logging.getLogger(__name__)
 _OWN: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
-"""It holds nothing from users."""
+"""A question of our own, without any user data."""
 _PREFIX: Final = "the judge's server answered with "
 _WANTED: Final = "decisions of a decision model"
 _REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
-    """Return the answer to the one question of a request; raise RemoteError where it is none."""
+    """Return the answer to the only question of a request, or raise RemoteError."""
     (answer,) = answers_of(reply, form, (asked,))
     if isinstance(answer, RemoteError):
         raise answer
@@ -45,10 +45,10 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 
 
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
-    """Return the answer to each question of a request; what is wrong with one answer stands in its place.
+    """Return the answer to each question of a request, or its error.
 
-    The tokens of the request are shared out evenly among the answers, the first ones getting one more where that leaves
-    some over. Raises RemoteError where the questions are not answered each.
+    The request's tokens are divided evenly among the answers; the first ones get one more if there is a remainder.
+    Raises RemoteError unless each question is answered.
     """
     read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
@@ -85,11 +85,11 @@ def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 class DecisionServer(Server):
-    """One decision model behind a server.
+    """One decision model on a server.
 
     Args:
-        forms: How it may be asked; the first that it takes is used.
-        most_questions: How many questions one request may have at most.
+        forms: Possible forms of requests; the first that the server accepts is used.
+        most_questions: Largest number of questions in one request.
     """
 
     writes = False
@@ -121,7 +121,7 @@ class DecisionServer(Server):
                 return
             self._note(reply)
             away = reply.status in errors.NOT_FOUND
-            # Of several refusals one that is not about the address says most.
+            # The refusal that is not about the address says the most.
             refusal = error if refusal is None or not away else refusal
             next_may_do = away or (form is DECISIONS and reply.status in errors.BAD_REQUEST)
             if not next_may_do or form is self._forms[-1]:
@@ -150,7 +150,7 @@ class DecisionServer(Server):
 
     @override
     async def probe(self) -> None:
-        await self.find_out()  # it may be another server by now
+        await self.find_out()  # the server may have changed
 
     @override
     async def close(self) -> None:
@@ -175,7 +175,7 @@ class DecisionServer(Server):
 
 
 class DecisionJudges(RemoteBackend):
-    """One decision model behind a server, by its base address or that of its endpoint (…/systemone, …/decisions).
+    """One decision model on a server, given by its base address or that of its endpoint (…/systemone, …/decisions).
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -195,7 +195,7 @@ class DecisionJudges(RemoteBackend):
 
 
 def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:
-    """Return the base address, and the forms that are tried behind it: those of an endpoint that the address names."""
+    """Return the base address and the forms to try: that of the endpoint in the address, or all."""
     address = url.rstrip("/")
     base, _, last = address.rpartition("/")
     named = tuple(form for form in FORMS if form.path == last)

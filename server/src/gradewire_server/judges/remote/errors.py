@@ -1,4 +1,4 @@
-"""Errors of judges' servers: their kinds and messages, and what the status and the words of a reply mean."""
+"""Errors of judges' servers: their kinds and messages, and the meaning of a reply's status and text."""
 
 import email.utils
 import json
@@ -48,11 +48,11 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
     r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
     r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
 )
-"""What is said of one picture and not of a model: "unsupported image format" is no word of a blind one."""
+"""Words about one image, not about a model: "unsupported image format" does not mean that the model sees no images."""
 
 
 class RemoteFault(StrEnum):
-    """Kinds of errors; also the reasons of the counter of retries."""
+    """Kinds of errors, which are also the reasons of the retry counter."""
 
     RATE_LIMITED = "rate_limited"
     UNREACHABLE = "unreachable"
@@ -65,18 +65,18 @@ class RemoteFault(StrEnum):
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
-"""Requests that are sent again. A server that was too slow once is not asked the same again."""
+"""Errors after which a request is sent again. A slow server does not get the same request again."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
-"""The server is taken to be away until a request is answered again."""
+"""Errors after which the server counts as down until it answers a request."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
-"""The request or its answer is to blame, and others may go well: of several questions in it, it may be one."""
+"""Errors of a request or its answer, while others may succeed: one of several questions may be the cause."""
 
 
 class RemoteError(Exception):
-    """A request to a judge's server went wrong.
+    """A request to a judge's server failed.
 
     Attributes:
-        failure: For callers: says what to do, and nothing that the server said; with the wait that the server wants.
+        failure: The failure for callers, with the remedy and the server's requested wait, but nothing of its text.
     """
 
     def __init__(self, kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> None:
@@ -86,13 +86,13 @@ class RemoteError(Exception):
 
 
 def rate_limited(retry_after_s: float | None) -> RemoteError:
-    """Return the error of a server that wants fewer requests."""
+    """Return the error of a server that limits requests."""
     message = "the judge's server takes no more requests for now; try again later"
     return RemoteError(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def unreachable(address: str) -> RemoteError:
-    """Return the error of a connection that is not there, or that broke."""
+    """Return the error of a failed or broken connection."""
     message = f"{server_at(address)} cannot be reached: see {ADDRESS_SETTING}, or try again"
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
@@ -104,41 +104,41 @@ def server_error(retry_after_s: float | None = None) -> RemoteError:
 
 
 def late(address: str, timeout_s: float) -> RemoteError:
-    """Return the error of no answer within the time that one request has."""
+    """Return the error of a request that timed out."""
     message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s); try again"
     return RemoteError(RemoteFault.LATE, Status.UNAVAILABLE, message)
 
 
 def refused(what_to_do: str) -> RemoteError:
-    """Return the error of a server that does nothing until its operator or ours changes something."""
+    """Return the error of a server that works only after an operator changes something."""
     return RemoteError(RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE, what_to_do)
 
 
 def rejected(status: int) -> RemoteError:
-    """Return the error of a request that a server does not accept; it may accept others."""
+    """Return the error of a rejected request; the server may accept others."""
     message = f"the judge's server rejects a request (status {status}); its words are in the log at level debug"
     return RemoteError(RemoteFault.REJECTED, Status.INTERNAL, message)
 
 
 def too_long(*, pictures: bool = False) -> RemoteError:
-    """Return the error of a prompt that does not fit the model; with pictures it may be these that do not."""
+    """Return the error of a prompt that does not fit the model, possibly because of its images."""
     shown = "pictures, question, references" if pictures else "question, references"
     message = f"{shown} and instructions are too long for the judge"
     return RemoteError(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
 
 
 def unreadable(what: str) -> RemoteError:
-    """Return the error of an answer that is not valid."""
+    """Return the error of an invalid answer."""
     return RemoteError(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
 
 
 def server_at(address: str) -> str:
-    """Return a judge's server by its address, which holds no key: `judge_url` takes none with a user or a query."""
+    """Name a judge's server by its address, which holds no key: `judge_url` allows no user or query."""
     return f"the judge's server at {address}"
 
 
 def says_too_long(text: str) -> bool:
-    """Return whether a server's words mean that a prompt exceeds the model's context."""
+    """Return whether a server's text means that a prompt exceeds the model's context."""
     lowered = text[:_READ_CHARACTERS].casefold()
     return any(words in lowered for words in _TOO_LONG_WORDS)
 
@@ -148,8 +148,8 @@ class Reply:
     """An HTTP reply.
 
     Attributes:
-        content: Its body, 1 MiB at most.
-        retry_after: The header of that name; "" where there is none.
+        content: The body, at most 1 MiB.
+        retry_after: The header of that name; "" without it.
     """
 
     status: int
@@ -159,12 +159,12 @@ class Reply:
 
     @property
     def words(self) -> str:
-        """The begin of its body as text: it may quote the request, and that a user's text."""
+        """The beginning of the body as text. It may quote the request, and thus a user's text."""
         return self.content[:_READ_CHARACTERS].decode("utf-8", "replace")
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """Parse a body; raise RemoteError where it is no JSON object."""
+    """Parse a body; raise RemoteError if it is not a JSON object."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -175,7 +175,7 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return what a reply's status means; None for success. Messages name the model and what was wanted of it."""
+    """Return the error that a reply's status means; None for success. Messages name the model and the `wanted` API."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -191,7 +191,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
 
 
 def server_message(reply: Reply) -> str:
-    """Return the server's own words about a request: not the rest of the body, where some repeat the request itself."""
+    """Return the server's message about a request, without the rest of the body, which may repeat the request."""
     try:
         body = json.loads(reply.content)
     except (ValueError, RecursionError):
@@ -204,7 +204,7 @@ def server_message(reply: Reply) -> str:
     words = [error.get(name) for name in ("param", "code", "message")] if isinstance(error, dict) else []
     detail = body.get("detail")
     for each in detail[:20] if isinstance(detail, list) else [detail]:
-        if isinstance(each, dict):  # of pydantic's: where, and what is wrong there
+        if isinstance(each, dict):  # pydantic's errors, each with a location and a message
             where = each.get("loc")
             words += [each.get("msg"), *(where if isinstance(where, list) else ())]
         else:
@@ -229,7 +229,7 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, 0 to 3 600; None where it cannot be read."""
+    """Return the seconds of a Retry-After header, 0 to 3,600; None if it cannot be read."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)
@@ -242,10 +242,10 @@ def retry_after_s(header: str) -> float | None:
 
 
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
-    """Return what a server's words about a request with pictures mean; None where they are not about the pictures.
+    """Return the error that a server's text about a request with images means; None if it is not about the images.
 
-    Either way only the item is refused, and the server stays in use. The model's name in the words says nothing of its
-    eyes ("llama-3.2-vision takes no temperature").
+    Both errors refuse the item only, and the server stays in use. The model's name in the text is ignored, since it
+    does not tell whether the model sees images ("llama-3.2-vision takes no temperature").
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())

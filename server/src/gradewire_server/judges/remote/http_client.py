@@ -1,4 +1,4 @@
-"""HTTP to a judge's server: the one place that knows the HTTP library."""
+"""HTTP to a judge's server. No other module uses the HTTP library."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ _FIRST_ERROR: Final = 400
 
 
 class HttpClient:
-    """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
+    """Persistent connections to one server. It follows no redirects, so that a key goes only to the intended server.
 
     They run on a thread of their own: the library reads heads of informational replies, and chunks of one byte, without
     end and without a pause, and others on the event loop would wait for that. Make it on a thread too: certificates and
@@ -33,7 +33,7 @@ class HttpClient:
 
     def __init__(self, config: RemoteJudgeConfig) -> None:
         checked(config)
-        # Its line about every request would drown the log.
+        # The library's line about every request would drown the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._token, self._address = config.token, config.url
         self._client = httpx2.AsyncClient(
@@ -54,7 +54,7 @@ class HttpClient:
         self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log that a request was refused; the server's words, which may quote a user's text, at level debug only."""
+        """Log a refused request. The server's text may quote a user's text and is logged at level debug only."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: its words: %.300r", what, words)

@@ -1,4 +1,4 @@
-"""A judge behind a server, and the backend with its one judge: the parts that all kinds of servers share."""
+"""A judge on a server, and the backend with its only judge: the code that all kinds of servers share."""
 
 import asyncio
 import functools
@@ -50,7 +50,7 @@ _WRITES_NOTHING: Final = Failure(
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
 
 _RECIPE: Final = 1
-"""Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
+"""A part of the digest. Raise it when a change to requests or to reading labels changes the same server's answers."""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
@@ -58,7 +58,7 @@ _MILLION: Final = 1e6
 
 
 def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
-    """Return what an answer says; `sent` is the prompt as it was sent, whose prediction may have been cut."""
+    """Return the meaning of an answer; `sent` is the prompt as sent, whose prediction may have been cut."""
     if answer.exhausted:
         return _EXHAUSTED
     truncated = sent.prediction != need.prompt.prediction
@@ -82,7 +82,7 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
 
 
 def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
-    """Return the text, without the opening that the judge may have repeated and without what ended it."""
+    """Return the text without a repeated opening and without its stop."""
     text, whole = answer.text, answer.whole
     opening = need.prompt.opening
     begin = text.lstrip()
@@ -95,10 +95,10 @@ def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
 
 
 class RemoteJudge(Judge):
-    """A judge behind a server.
+    """A judge on a server.
 
     Args:
-        server: Where it runs; closed with it.
+        server: The server; closed with the judge.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Have questions answered: of several, what may be the company's fault is None, to be asked for alone."""
+        """Send questions; of several, None means that one may be faulty and must be sent again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
@@ -193,7 +193,7 @@ class RemoteJudge(Judge):
         ]
 
     async def _send_one(self, question: Question, deadline_s: float | None) -> Answered:
-        """Have a question answered, with half of its prediction as long as its server says that it is too long."""
+        """Send one question, with half of its prediction as long as the server finds it too long."""
         while True:
             try:
                 (answer,) = await self._ask([question], deadline_s)
@@ -209,12 +209,12 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Have questions answered by one request; raise RemoteError.
+        """Send questions in one request; raise RemoteError.
 
-        Between attempts its caller keeps the permit: a server that wants fewer requests gets fewer.
+        Between attempts the caller keeps its permit, so that a server that wants fewer requests gets fewer.
 
         Returns:
-            An answer for each question; of several, what is wrong with one in its place.
+            An answer for each question, or its error if there are several.
         """
         first_s = time.monotonic()
         attempt = 0
@@ -274,10 +274,10 @@ def _priced(tokens: int | None, price: float | None) -> float | None:
 
 
 class RemoteBackend(JudgeBackend):
-    """One judge, on one server.
+    """One judge on one server.
 
     Args:
-        backend: Kind of server; a part of the digest.
+        backend: The kind of server; a part of the digest.
         make_server: Awaited once per opened judge.
     """
 
@@ -320,7 +320,7 @@ class RemoteBackend(JudgeBackend):
 
 
 def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
-    """Return how a model is shown whose weights nobody here has seen."""
+    """Return the status of a model whose weights are unknown."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     thinks: tuple[str, ...] = ()
     if config.reasoning_tokens:

@@ -1,4 +1,4 @@
-"""Label probabilities from the log probabilities of tokens, of which only the texts are known."""
+"""Compute label probabilities from log probabilities of tokens that are known by their texts only."""
 
 import itertools
 import math
@@ -28,8 +28,8 @@ _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
-"""Below that the labels are not what the judge would have said, and the few tokens that are known say too little about
-which of them it would have said: the others may be just beyond the list."""
+"""With less mass on the labels, the judge would have said something else, and the few known tokens do not show which
+label it would prefer: the others may be just beyond the list."""
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
@@ -42,17 +42,17 @@ AMBIGUOUS: Final = Failure(
 
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """Return the one label that a reply gives as its verdict; None where that is not certain.
+    """Return the only label that a reply gives as its verdict; None if that is not certain.
 
-    It is certain where, without markup, the reply begins with the label, or a sentence of it does behind "The verdict:"
-    or the like or behind the words of the opening; where its sentence, or a part of it, ends there; and where no other
-    label stands anywhere in the reply.
+    It is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label. That
+    sentence must begin the reply, or the label must follow "The verdict:" or the like or the words of the opening.
+    Markup is ignored.
 
     Args:
         text: The reply.
         options: Labels.
-        opening: What the judge was asked to begin with; "" where it went on from it.
-        whole: Whether the reply ended by itself: one that was cut may have gone on with another label.
+        opening: The requested beginning; "" if the judge continued from it.
+        whole: True if the reply was not cut off: otherwise another label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)
@@ -73,7 +73,7 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
 
 
 def _opening(opening: str, markup: str) -> str:
-    """Return its last words, which a judge also puts before the label in its own sentence ("The answer is …")."""
+    """Return the opening's last words, which a judge also puts before the label ("The answer is …")."""
     words = _plain(opening, markup).rstrip(":").split()[-2:]
     return rf"|{re.escape(' '.join(words))} ?:? ?" if words else ""
 
@@ -84,7 +84,7 @@ def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
 
 
 def _plain(text: str, markup: str) -> str:
-    """Return a text in small letters, without markup, with one blank or one end of line between words."""
+    """Return a text in lower case, without markup, with one blank or one end of line between words."""
     bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
     lines = (" ".join(line.split()) for line in bare.splitlines())
     return "\n".join(line for line in lines if line)
@@ -92,10 +92,10 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """Return what may stand before a label and is no part of it; None where no label has one letter.
+    """Return a pattern of the words before a label that are not part of it; None if no label is a single letter.
 
-    It is "answer", or "the answer", before a label of one letter, and where "A" is a label, an "a" before a longer
-    one; either behind the opening or without it.
+    The words are "answer" or "the answer" before a label of one letter, and "a" before a longer label if "A" is a
+    label, with or without the opening before them.
     """
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
@@ -110,7 +110,7 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
 
 @lru_cache(maxsize=256)
 def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern of two labels at the begin ("A and B", "A or B"); None where no label has one letter."""
+    """Return a pattern of two labels at the beginning ("A and B", "A or B"); None if no label is a single letter."""
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
         return None
@@ -123,8 +123,8 @@ class Step:
     """One token of an answer.
 
     Attributes:
-        alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens in its place;
-            itself may be none of them, where the judge was held to the labels.
+        alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens at this position.
+            They need not include the token itself, if the judge was constrained to the labels.
     """
 
     token: str
@@ -133,11 +133,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """Probabilities as they were read.
+    """Probabilities of labels.
 
     Attributes:
         probabilities: One per label, sum 1.
-        mass: Of all labels together among all that could stand there; None where only the answer's text is known.
+        mass: Probability of all labels together among all possible tokens; None if only the answer's text is known.
     """
 
     probabilities: tuple[float, ...]
@@ -148,7 +148,7 @@ class Labels:
     """The labels of one choice. White space before a label and its case do not count.
 
     Args:
-        opening: What a judge that was not made to go on from it may write first; "" where it was.
+        opening: The opening that a judge may write first; "" if it continued from it.
     """
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
@@ -170,16 +170,16 @@ class Labels:
 
     @property
     def distinct(self) -> bool:
-        """Whether none of the labels begins with another one."""
+        """True if no label begins with another one."""
         first = sorted(forms[0] for forms in self._forms)
         return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
 
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         """Read probabilities from an answer's tokens.
 
-        Of the places where labels can part (" yes" in one token, or a blank and then "yes") the one is taken that the
-        model itself takes: where it would most probably have written a label. A label in bold is one too; the
-        first word of "a tie" and of "Answer B" is none.
+        Labels can diverge at several positions (" yes" in one token, or a blank and then "yes"). The reading uses the
+        position where the model most probably writes a label. A label in bold counts; the first word of "a tie" and of
+        "Answer B" does not.
         """
         steps = self._without_lead(steps)
         reading = self._read(steps)
@@ -219,9 +219,9 @@ class Labels:
         return LabelReading(tuple(each / mass for each in best), min(1.0, mass))
 
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
-        """Return the certainty of the label that a text is; of one cut short, that could still become one label alone.
+        """Return probability 1 for the label that a text is; a cut text counts if it can become only one label.
 
-        Where it is none, that of the one that it gives in bold or announces (`announced_label`).
+        Otherwise return it for the label that the text shows in bold or announces (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -237,7 +237,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Return the probability of each label's own tokens in a place; None where these are no distribution."""
+        """Return the probability of each label's own tokens at a position; None without a distribution."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
@@ -251,11 +251,11 @@ class Labels:
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _is_article(self, token: str) -> bool:
-        """Return whether a token is the English article, where "A" is a label, which a judge writes as a capital."""
+        """Return whether a token is the English article while "A" is a label, which a judge writes as a capital."""
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Return labels that begin with a text, or with which the text begins."""
+        """Return the labels that begin with a text, or with which the text begins."""
         plain = _plain_label(text)
         return {
             index
@@ -270,7 +270,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Return the probability of the written token; of one that is not in the list, the highest it can be."""
+    """Return the probability of the written token; if it is not in the list, the highest possible value."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

@@ -1,4 +1,4 @@
-"""The backend `openai`: models behind OpenAI-compatible servers, whose abilities requests of our own find out."""
+"""The backend `openai`: models on OpenAI-compatible servers, whose abilities we test with our own question."""
 
 import asyncio
 import logging
@@ -32,29 +32,30 @@ _log = logging.getLogger(__name__)
 OWN_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
-"""A question that uses everything that a server can refuse, and holds nothing from users."""
+"""A question that uses every feature that a server can refuse, without any user data."""
 _BELIEVED_S: Final = 60.0
 """Seconds for which the answer to our own question holds, whatever other requests are refused."""
 _LOOK_AGAIN_S: Final = 600.0
-"""Seconds after which a server is asked for what it could not do."""
+"""Seconds between tests for features that the server lacks."""
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""Size of pictures from which a body is written on a thread: 12 MB keep the loop for 0.1 s."""
+"""Size of images from which a thread writes the body: 12 MB would block the loop for 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
-"""Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
-model without eyes."""
+"""Statuses of refused content: llama.cpp answers 500 for an image that it cannot use, gateways 404 for a model that
+sees no images."""
 
 
 class DialectLearner:
-    """A memory of what one server takes: all that its kind can do, less what it refused of our own question.
+    """The features that one server accepts: all of its kind, without those that it refused in our own question.
 
-    A refusal of another question only makes us ask our own: its words may quote a user's text. Lives on one event loop.
+    A refusal of another question only makes us ask our own, because its text may quote a user's text. Lives on one
+    event loop.
 
     Args:
-        send: Sends a question in a dialect; raises RemoteError where nothing comes back.
+        send: Sends a question in a dialect; raises RemoteError if nothing comes back.
     """
 
     def __init__(
@@ -78,32 +79,32 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of what the server turned out not to do and what changes answers, or ""."""
+        """Names of missing features that change answers, or ""."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
-        """Start with everything that a kind can do."""
+        """Start with all features of a kind."""
         self._full = self.dialect = full
         self._unanswered = None
         self._doubted = False
         self._confirmed_s = float("-inf")
 
     def doubt(self, full: Dialect) -> None:
-        """Have what is known of a server that was away and is back checked before the next question."""
+        """Check the features again before the next question, for a server that was down."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
         self._confirmed_s = float("-inf")
 
     async def confirm(self, asked: Dialect) -> bool:
-        """Find out whether the server refuses our own question in a dialect too.
+        """Check whether the server refuses our own question in a dialect too.
 
         Returns:
-            Whether the dialect is another one now: the same question is worth another try.
+            True if the dialect has changed, so that the same question is worth another try.
 
         Raises:
-            RemoteError: The server cannot be asked. One that takes no more requests for now is asked again before the
-                next question, which is then asked once and in the right way.
+            RemoteError: The server cannot be asked. After a rate limit it is asked again before the next question,
+                which is then sent once and in the right dialect.
         """
         async with self._lock:
             # Somebody else's question may have been first.
@@ -112,10 +113,10 @@ class DialectLearner:
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Ask from time to time whether the server can do by now what it could not.
+        """Test from time to time whether the server now has the features that it lacked.
 
         Raises:
-            RemoteError: It takes no more requests for now, and how it is to be asked is not known yet.
+            RemoteError: The server limits requests, and its dialect is not known yet.
         """
         if self._unanswered is None and not self._due():
             return
@@ -151,7 +152,7 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Leave out what the server names, until it takes our question; where it never does, nothing changes."""
+        """Remove features that the server names until it accepts our question; if it never does, change nothing."""
         while True:
             reply = await self._send(OWN_QUESTION, dialect)
             error = errors.error_of(reply, self._name)
@@ -171,7 +172,7 @@ class DialectLearner:
         answer = answer_of(reply, OWN_QUESTION, dialect)
         self._uncounted.add(answer)
         if dialect.logprobs and answer.steps is None:
-            # Where there is no text either, that proves nothing.
+            # An answer without text proves nothing about log probabilities.
             dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
         before, self.dialect = self.lacks, dialect
         if self.lacks and self.lacks != before:
@@ -186,7 +187,7 @@ def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
 
 
 class OpenAIServer(Server):
-    """One model behind an OpenAI-compatible server."""
+    """One model on an OpenAI-compatible server."""
 
     def __init__(self, client: HttpClient, model: str, prefill: Prefill, reasoning_tokens: int = 0) -> None:
         self._client = client
@@ -226,7 +227,7 @@ class OpenAIServer(Server):
 
     @override
     async def probe(self) -> None:
-        # It may be another server by now, or one that has learnt something.
+        # The server may have changed or gained features.
         self._learner.doubt(self._full(await self._kind()))
 
     @override
@@ -234,17 +235,17 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return whether a refusal was of the dialect, which is another one by now."""
+        """Return whether a refusal was about the dialect, which has changed by now."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
-        """Return an answer; None where one without log probabilities is to be asked for in the dialect of now.
+        """Return an answer; None if the question must be sent again, because the server gives no log probabilities.
 
         Raises:
-            RemoteError: The server gives log probabilities to our own question, or cannot be asked it.
+            RemoteError: The server gives log probabilities for our own question, or cannot be asked.
         """
         answer = answer_of(reply, question, dialect)
         if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
@@ -290,7 +291,7 @@ class OpenAIServer(Server):
 
 
 class OpenAIJudges(RemoteBackend):
-    """One judge behind an OpenAI-compatible server.
+    """One judge on an OpenAI-compatible server.
 
     Raises:
         ValueError: The address or the token is not valid.

@@ -1,4 +1,4 @@
-"""Dialects of servers that speak the OpenAI API, and how their answers are read."""
+"""Dialects of servers with the OpenAI API: write requests and read answers."""
 
 import json
 import re
@@ -25,17 +25,17 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "continues": ("continue_final_message", "prefill", "last message"),
     "stops": ("'stop'", "`stop`", '"stop"', " stop "),
 }
-"""By feature of a dialect: words by which servers name it when they refuse it."""
+"""Words that servers use to refuse a feature of a dialect, by feature."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the text of its answers decides, with probability 1",
-    "constrains": "it is asked for one of the labels, not held to them",
-    "continues": "it is told how to begin",
+    "constrains": "a request for one of the labels does not enforce it",
+    "continues": "an instruction says how to begin",
     "temperature": "one item may come out differently each time",
 }
-"""By feature of a dialect that changes answers: what is done without it."""
+"""Consequences of a missing feature that changes answers, by feature."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Of a message, where servers put what they have taken out of its text themselves."""
+"""Fields of a message in which servers put thoughts that they removed from its text."""
 
 _THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
@@ -44,7 +44,7 @@ _MAX_LISTED_MODELS: Final = 5
 
 
 class ServerKind(StrEnum):
-    """Kinds that are told apart by `owned_by` in their list of models."""
+    """Kinds of servers, detected by `owned_by` in their list of models."""
 
     VLLM = "vllm"
     LLAMA_CPP = "llamacpp"
@@ -53,12 +53,12 @@ class ServerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A way to speak to a server.
+    """The features of one server's API.
 
     Attributes:
-        limit: Its name for the largest number of tokens.
-        reasoning_tokens: What it may think before its answer; its turn is then not begun, nor held to the labels, nor
-            ended by a stop, which could be among its thoughts.
+        limit: Name of the largest number of tokens.
+        reasoning_tokens: Tokens for thoughts before the answer. With thoughts, the judge's turn has no opening, no
+            label constraint and no stops, which could occur in the thoughts.
     """
 
     kind: ServerKind = ServerKind.OTHER
@@ -71,7 +71,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """Return the same without what a server's refusal names (`server_message`); the same where that is nothing."""
+        """Return the dialect without the feature that a refusal names (`server_message`), if it names one."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -82,16 +82,16 @@ class Dialect:
         return self
 
     def lacking(self, full: "Dialect") -> list[str]:
-        """Return the names of what another one does and this one does not, where that changes answers."""
+        """Return the names of features that change answers and that only `full` has."""
         return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
 
     def consequences(self, full: "Dialect") -> str:
-        """Return the same with what is done without them, for people."""
+        """Return the missing features with their consequences, for the log."""
         return ", ".join(f"{name} ({_CONSEQUENCES[name]})" for name in self.lacking(full))
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """Return the way to speak to a server of a kind."""
+    """Return the full dialect of a kind of server."""
     if reasoning_tokens:
         return Dialect(kind, reasoning_tokens=reasoning_tokens)
     known = kind is not ServerKind.OTHER
@@ -125,7 +125,7 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
 
 
 def _content(text: str, images: Sequence[Image]) -> object:
-    """Return an item's turn: its pictures, then its text; a text alone where there is none."""
+    """Return the content of an item's turn: its images, then its text, or the text alone."""
     if not images:
         return text
     pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
@@ -133,7 +133,7 @@ def _content(text: str, images: Sequence[Image]) -> object:
 
 
 def most_written(question: Question, dialect: Dialect) -> int:
-    """Return the most tokens that a server may write to answer a question, thoughts included."""
+    """Return the most tokens that a server may write for a question, including thoughts."""
     if not question.options:
         return question.max_tokens + dialect.reasoning_tokens
     continued = dialect.continues and bool(question.prompt.opening)
@@ -158,9 +158,9 @@ def _instruction(question: Question, opening: str) -> str:
 
 
 def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return the text; None where the message has none.
+    """Return the text; None if the message has no text.
 
-    Of a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), those of the kind text together.
+    For a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), join the parts of type text.
     """
     content = message.get("content")
     if isinstance(content, str):
@@ -170,7 +170,7 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
 
 
 def _has_thoughts(message: Mapping[str, Any]) -> bool:
-    """Return whether the message has thoughts beside its text: in a field of their own, or as parts."""
+    """Return whether the message has separate thoughts, in a field of their own or as parts."""
     beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
     return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
 
@@ -183,16 +183,16 @@ def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
 def _without_thoughts(
     message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None
 ) -> tuple[str, tuple[Step, ...] | None, bool]:
-    """Leave out what stands before the last end of thoughts: a judge may quote an earlier one from an answer.
+    """Remove thoughts: everything before their last end mark, since a judge may quote an earlier one from an answer.
 
     Args:
-        message: Of the server, for thoughts that it gives apart.
+        message: The server's message, for separate thoughts.
         text: The message's text.
-        steps: Of everything that was written, or of the text alone: servers differ.
+        steps: Steps of everything written, or of the text alone: servers differ.
 
     Returns:
-        Text and steps of the answer, these empty where they cannot be told from those of the thoughts; and whether the
-        thoughts are known to be over.
+        Text and steps of the answer, and whether the thoughts have certainly ended. Steps are empty if they cannot be
+        separated from those of the thoughts.
     """
     apart = _has_thoughts(message)
     end = _last_end(text)
@@ -223,7 +223,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step whose first characters belong to the thoughts; none where the rest is white space."""
+    """Return a step without its first characters, which belong to the thoughts; nothing if the rest is white space."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -236,9 +236,9 @@ def _last_end(text: str) -> int | None:
 
 
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
-    """Read a chat completion; raise RemoteError where it is none.
+    """Read a chat completion; raise RemoteError if it is not valid.
 
-    Of a judge that is known to think first, an answer that was cut short before its thoughts were over is none.
+    If the judge is known to think first, an answer that was cut off during its thoughts is not valid.
     """
     completion = errors.json_object(reply.content)
     try:
@@ -266,16 +266,16 @@ def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
     exhausted = cut and not answering and (thinks or not (text.strip() or steps))
     continued = dialect.continues and bool(question.prompt.opening)
     if continued and dialect.kind is ServerKind.LLAMA_CPP:
-        # It puts the begun turn before what it goes on with, in the text and not in the tokens.
+        # llama.cpp puts the opening before the continuation, in the text but not in the tokens.
         text = text.removeprefix(harmless(question.prompt.opening))
     return Answer(text, not cut, steps, continued, tokens, exhausted=exhausted)
 
 
 def kind_of(reply: Reply, model: str) -> ServerKind:
-    """Return what a server is, by its list of models.
+    """Return the kind of a server according to its list of models.
 
     Raises:
-        RemoteError: It has a list, and the model is not in it; llama.cpp's serves its one model under any name.
+        RemoteError: The list lacks the model; llama.cpp serves its only model under any name.
     """
     entries = _entries(reply, "data")
     owners = {str(each.get("owned_by", "")) for each in entries}
@@ -292,9 +292,9 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return whether a model takes pictures, by the server's list of models; None where that does not say.
+    """Return whether a model takes images according to the server's list of models; None if it does not say.
 
-    llama.cpp's has `capabilities` with "multimodal", some services `capabilities` with `vision`, or
+    llama.cpp lists `capabilities` with "multimodal"; some services list `capabilities` with `vision`, or
     `architecture.input_modalities`.
     """
     entries = _entries(reply, "models", "data")

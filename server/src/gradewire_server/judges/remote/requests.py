@@ -1,4 +1,4 @@
-"""Requests to a judge's server: queued, bundled, and held back while it is away."""
+"""Queue and bundle requests to a judge's server, and hold them back while it is down."""
 
 import asyncio
 import contextvars
@@ -23,16 +23,16 @@ _SHORTEST_WAIT_S: Final = 0.25
 _PROBE_TIMEOUT_S: Final = 10.0
 
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
-"""An answer of a server, and the prompt as it was sent."""
+"""A server's answer and the prompt as sent."""
 SendQuestions: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[Sequence[Answered | None]]]
 
 
 class ServerAvailability:
-    """A memory of why a server cannot answer, and the probes until it can again.
+    """The availability of a server: why it cannot answer, and probes until it can.
 
     Args:
-        probe: Asks the server for as little as possible; raises RemoteError while it cannot answer.
-        probe_timeout_s: Longest wait for one; a server that is silent is still away.
+        probe: Sends a minimal request; raises RemoteError while the server cannot answer.
+        probe_timeout_s: Longest wait for a probe; a silent server stays down.
     """
 
     def __init__(
@@ -54,29 +54,29 @@ class ServerAvailability:
 
     @property
     def trouble(self) -> str:
-        """Why the server cannot answer now; empty when it can."""
+        """The reason why the server cannot answer now; empty if it can."""
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """Return the failure for callers while the server cannot answer, with the time to wait where that helps."""
+        """Return the failure for callers while the server cannot answer, with the time to wait if that helps."""
         if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
             return self._failure
         left_s = max(_SHORTEST_WAIT_S, self._next_probe_s - time.monotonic())
         return Failure(self._failure.status, self._failure.message, round(left_s, 3))
 
     def succeeded(self) -> None:
-        """Note that a request was answered."""
+        """Record an answered request."""
         self._succeeded_s = time.monotonic()
         if self._failure is not None:
             _log.info("judge %s: its server answers again", self._name)
         self._failure = None
 
     def failed(self, error: RemoteError, *, sent_s: float) -> None:
-        """Note that a request failed after all its attempts.
+        """Record a request that failed after all its attempts.
 
         Args:
             error: Of a kind in `SERVER_AWAY`.
-            sent_s: When it was first sent: where another request was answered since then, this one alone is to blame.
+            sent_s: The time of its first attempt. If another request was answered since then, the server is not down.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
             return
@@ -87,7 +87,7 @@ class ServerAvailability:
             self._probing = asyncio.create_task(self._probe_until_it_answers(), context=contextvars.Context())
 
     async def close(self) -> None:
-        """End the probes."""
+        """Stop the probes."""
         if self._probing is not None:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
@@ -114,7 +114,7 @@ class ServerAvailability:
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A question; what waits for `answer` may leave at any time, which cancels it."""
+    """A waiting question. Its caller may leave at any time, which cancels `answer`."""
 
     question: Question
     subject: Hashable
@@ -127,22 +127,22 @@ class _Waiting:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """Questions on their way together, without those that were left."""
+    """The questions of one request, without those whose callers left."""
 
     members: list[_Waiting]
     task: asyncio.Task[None] = field(init=False)
 
 
 class RequestQueue:
-    """A bound of the requests under way. Lives on one event loop.
+    """A queue that limits concurrent requests. Lives on one event loop.
 
-    No question waits for another one to come: when a request may start, the question that waits longest starts it, and
-    those that wait already and may share it come along. Those of one turn of the event loop wait together.
+    No question waits for others to arrive. When a request may start, the oldest question starts it, and waiting
+    questions that may share the request join it. Questions of one turn of the event loop wait together.
 
     Args:
-        send: Has questions answered by one request; takes them and the latest of their deadlines in `time.monotonic()`
-            seconds: an answer for each, of several None in the place of one that is to be asked alone, which it is
-            before any other that waits; raises RemoteError where all have failed.
+        send: Sends questions in one request, with the latest of their deadlines in `time.monotonic()` seconds. Returns
+            an answer for each, or None for one of several that must be sent alone, before any other waiting question.
+            Raises RemoteError if all failed.
     """
 
     def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:
@@ -150,20 +150,20 @@ class RequestQueue:
         self._questions_per_request = questions_per_request
         self._send = send
         self._waiting: dict[_Waiting, None] = {}  # a set that keeps its order
-        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # of these, those with a subject, by it
+        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # those with a subject, by subject
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
-        """Have a question answered; raise RemoteError.
+        """Send a question and return the answer; raise RemoteError.
 
-        Cancelling it leaves those alone that share its request, which is cancelled when all have left it.
+        Cancelling it does not affect the others in its request, which is cancelled when all have left.
 
         Args:
-            question: What is asked.
-            subject: Questions of equal subjects may share a request; None: it goes alone.
-            deadline_s: In `time.monotonic()` seconds, for attempts of the request; the caller ends the wait itself.
-            timing: Gets the time that it waited, and that its request took.
+            question: The question.
+            subject: Questions of equal subjects may share a request; None to send it alone.
+            deadline_s: In `time.monotonic()` seconds, for attempts of the request; the caller itself ends the wait.
+            timing: Gets the times of the wait and of the request.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
@@ -182,7 +182,7 @@ class RequestQueue:
             self._leave(one)
 
     async def close(self) -> None:
-        """Cancel the requests under way, and whoever waits."""
+        """Cancel running requests and waiting questions."""
         for one in self._waiting:
             one.answer.cancel()
         for task in self._running:
@@ -220,7 +220,7 @@ class RequestQueue:
         return list(islice(group, self._questions_per_request))
 
     def _remove(self, one: _Waiting) -> None:
-        """Take a question out of those that wait, if it does."""
+        """Remove a question from the waiting ones, if it is there."""
         if one in self._waiting:
             del self._waiting[one]
             if one.subject is not None:
@@ -262,7 +262,7 @@ class RequestQueue:
             self._retry(retried, request)
 
     def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
-        """Have questions wait again, before all others, each for a request that ends when it leaves."""
+        """Queue questions again before all others, each for a request of its own."""
         for one in retried:
             request.members.remove(one)
             one.request = one.subject = None

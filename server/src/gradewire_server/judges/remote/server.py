@@ -17,7 +17,7 @@ class Question:
     """A question to a judge's server.
 
     Attributes:
-        prompt: What the judge is to see, not yet made harmless.
+        prompt: The prompt for the judge, not yet made harmless.
     """
 
     prompt: JudgePrompt
@@ -32,22 +32,22 @@ _UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
-    """Return a number of tokens as a server writes it; None where it is none."""
+    """Return a server's number of tokens; None if it is not valid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of a server.
+    """A server's answer.
 
     Attributes:
-        text: What the judge wrote, without what it was made to begin with.
-        steps: Its tokens with the alternatives; None where the server does not give them.
-        continued: Whether it goes on from the opening; otherwise the opening may be its begin.
-        tokens: With those of other requests that were made on the way, our own small questions for instance.
-        exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
-        probabilities: Of the question's options, where the server gives them itself, in place of text and steps: each 0
-            to 1, sum 1.
+        text: The judge's text, without a given opening.
+        steps: Its tokens with the alternatives; None if the server does not give them.
+        continued: True if it continues from the opening; otherwise it may begin with the opening.
+        tokens: Tokens of this and of earlier requests without an answer, such as our own small questions.
+        exhausted: True if its tokens were used up before an answer began, by thoughts or rambling.
+        probabilities: Probabilities of the options, each 0 to 1, sum 1, if the server gives them instead of text and
+            steps.
     """
 
     text: str
@@ -61,17 +61,17 @@ class Answer:
 
 
 class UncountedTokens:
-    """Tokens of answers that came to nothing by themselves: the next answer to a caller takes them over."""
+    """Tokens of requests that gave no answer to a caller. The next answer includes them."""
 
     def __init__(self) -> None:
         self._tokens = NO_TOKENS
 
     def add(self, answer: Answer) -> None:
-        """Take over the tokens of an answer that no caller gets."""
+        """Add the tokens of an answer that no caller gets."""
         self._tokens = self._tokens.plus(answer.tokens)
 
     def moved_into(self, answer: Answer) -> Answer:
-        """Return an answer with these tokens too, so that nothing that was paid for is missing in the sum."""
+        """Return an answer that includes these tokens, so that the total covers everything that was paid for."""
         tokens, self._tokens = self._tokens.plus(answer.tokens), NO_TOKENS
         return replace(answer, tokens=tokens)
 
@@ -80,9 +80,9 @@ class Server(Protocol):
     """A judge's server, of one kind.
 
     Attributes:
-        writes: Whether it writes texts; one that does not is only asked to choose.
-        questions_per_request: The most questions about one subject that one request may have.
-        sees_images: Whether its model can be shown pictures; None where it does not say.
+        writes: True if it writes texts; otherwise it only chooses.
+        questions_per_request: Largest number of questions about one subject in a request.
+        sees_images: Whether its model takes images; None if it does not say.
     """
 
     writes: bool = True
@@ -90,31 +90,31 @@ class Server(Protocol):
     sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
-        """Return what of a prompt is sent; the rest does not count against its longest length."""
+        """Return the part of a prompt that is sent; the rest does not count towards the limit of its length."""
         return prompt
 
     @property
     def lacks(self) -> str:
-        """Names of what it does not do though its kind does, where that changes answers; ""."""
+        """Names of features that its kind has but this server lacks, if they change answers; "" without any."""
         return ""
 
     async def find_out(self) -> None:
-        """Learn what it can do; called once, before anything else. Raise RemoteError where it is of no use."""
+        """Find out its features. Called once, before anything else; raises RemoteError if the server is unusable."""
 
     def subject(self, question: Question) -> Hashable:
-        """Return what questions must have in common to be put into one request; None: this one goes alone."""
+        """Return a value that is equal for questions that may share a request; None to send this one alone."""
         del question
         return None
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
-        """Have questions of one subject answered by one request: an answer or what is wrong with it for each.
+        """Send questions of one subject in one request; return an answer or an error for each.
 
-        Counts of tokens are shared out among the answers, so that their sum is the request's. Raises RemoteError where
-        the whole request has failed. Cancelling it cancels the request.
+        Token counts are divided among the answers, so that their sum is the request's. Raises RemoteError if the whole
+        request failed. Cancelling it cancels the request.
         """
 
     async def probe(self) -> None:
-        """Ask for as little as possible; raise RemoteError while the server is of no use."""
+        """Send a minimal request; raise RemoteError while the server is unusable."""
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close all connections."""

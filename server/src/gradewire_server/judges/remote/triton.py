@@ -27,7 +27,7 @@ from gradewire_server.triton import Fault, TritonClient, TritonError
 _log = logging.getLogger(__name__)
 
 TOP_LOGPROBS: Final = 20
-"""vLLM's own limit unless it is told otherwise (max_logprobs)."""
+"""vLLM's default limit (max_logprobs)."""
 FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
 _PICTURE_REFUSALS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
@@ -37,9 +37,9 @@ _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_
 
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
-    """Return a prompt as its model was trained to read it, up to where the judge goes on.
+    """Return a prompt in its model's chat format, up to the position where the judge continues.
 
-    The markup of the template is the only markup in it: see `harmless`.
+    Only the template adds markup: see `harmless`.
     """
     kind = TEMPLATES[template]
     parts = list(kind.begin)
@@ -55,12 +55,12 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """Return a request.
+    """Return the tensors of a request.
 
     Args:
-        question: What is asked.
-        known: Names of the model's inputs: older backends know fewer of them.
-        image_placeholder: What stands for a picture in the model's prompt.
+        question: The question.
+        known: Names of the model's inputs: older backends have fewer.
+        image_placeholder: Text that marks an image in the model's prompt.
     """
     tensors = {
         "text_input": _bytes(chat_text(question.prompt, image_placeholder=image_placeholder)),
@@ -88,7 +88,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
-    """Read what a model answered; raise RemoteError where that is not one whole answer."""
+    """Read a model's answer; raise RemoteError if it is not complete."""
     if not answers:
         raise errors.unreadable("nothing")
     try:
@@ -109,7 +109,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
 
 
 def _steps(content: str, text: str) -> list[Step]:
-    """Return the steps of one answer: by token the alternatives by id, itself among them, in any order."""
+    """Return the steps of one answer. Each token has alternatives by id in any order, including itself."""
     steps = []
     rest = text
     for ranked in json.loads(content) or ():
@@ -143,7 +143,7 @@ class TritonServer(Server):
     """One model on Triton's vLLM backend.
 
     Args:
-        image_placeholder: What stands for a picture in the model's prompt; "" for Qwen's.
+        image_placeholder: Text that marks an image in the model's prompt; "" for Qwen's.
     """
 
     def __init__(self, client: TritonClient, model: str, address: str, image_placeholder: str = "") -> None:
@@ -211,7 +211,7 @@ class TritonServer(Server):
         if error.kind is Fault.FAILED and errors.says_too_long(words):
             return errors.too_long()
         if error.kind in _LOGGED:
-            # What it says may quote the request, and that a user's text.
+            # The error may quote the request, and thus a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
         if (

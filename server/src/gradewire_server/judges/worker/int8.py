@@ -1,4 +1,4 @@
-"""The int8 graph of a judge on ONNX Runtime: row by row, with states of prefixes that are kept, and logits read."""
+"""The int8 graph of a judge on ONNX Runtime: compute rows, keep states of prefixes, and read logits."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,12 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """Return what `row` asks of the logits of the token behind it, float32[vocabulary], at temperature 1, in float64.
+    """Return the values that `row` requests, from the logits of the next token, float32[vocabulary].
+
+    Probabilities are computed in float64 at temperature 1.
 
     Raises:
-        CoreError: NaN or infinity among the logits.
+        CoreError: The logits contain NaN or infinity.
     """
     if not np.isfinite(logits).all():
         raise CoreError("the model's logits are not finite")
@@ -25,7 +27,7 @@ def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
         return RowResult(next_token=next_token)
     exact = logits.astype(np.float64)
     labels = exact[list(row.labels)]
-    # Each sum from its own largest term: labels far below everything else must not all become 0.
+    # Scale each sum by its own largest term, so that labels far below all other tokens do not all become 0.
     weights = np.exp(labels - labels.max())
     everything = np.exp(exact - exact.max()).sum()
     mass = weights.sum() / everything * np.exp(labels.max() - exact.max())
@@ -33,7 +35,7 @@ def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
 
 
 _MAX_ROW_TOKENS: Final = 256
-"""Beyond some 64 tokens a run, longer rows gain nothing; shorter ones keep runs short."""
+"""Rows beyond about 64 tokens gain nothing in speed; shorter rows keep runs short."""
 
 _NO_PREFIX_BIAS: Final = -1e30
 
@@ -42,7 +44,7 @@ Block = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Keys and values of `length` tokens that begin at position `start`; float32[heads, length, dims] each."""
+    """Keys and values of `length` tokens from position `start`; float32[heads, length, dims] each."""
 
     blocks: tuple[Block, ...]
     start: int
@@ -53,7 +55,7 @@ class Int8Core(Core):
     """The int8 graph of a judge on ONNX Runtime, whose threads sleep between runs.
 
     Raises:
-        CoreError: The file is no graph of a judge that this version can run.
+        CoreError: The file is not a judge's graph that this version can run.
     """
 
     def __init__(self, path: Path, *, threads: int) -> None:
@@ -70,7 +72,7 @@ class Int8Core(Core):
         self._states: dict[int, _State] = {}
         nothing = np.zeros((heads, 0, dims), np.float32)
         self._nothing = (nothing,) * len(kinds)
-        # The graph wants at least one token there; the bias takes its weight away.
+        # The graph needs at least one prefix token; the bias removes its weight.
         self._no_prefix = (np.zeros((heads, 1, dims), np.float32),) * len(kinds)
 
     @property
@@ -125,7 +127,7 @@ class Int8Core(Core):
             if not row.keep:
                 self._states.pop(row.state, None)
                 continue
-            # Copied where it shares the run's memory with others: a state that stays must not keep theirs alive.
+            # Copy a state that shares the run's memory, so that it does not keep the memory of other states alive.
             alone = len(run.rows) == 1
             blocks = tuple(block if alone else np.ascontiguousarray(block[:, begin:end]) for block in packed)
             self._states[row.state] = _State(blocks, past.start, length)
@@ -133,9 +135,9 @@ class Int8Core(Core):
 
 def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options = cpu_session_options(threads)
-    # No two runs have the same shapes: plans for each would only pile up.
+    # No two runs have the same shapes, so memory plans would only accumulate.
     options.enable_mem_pattern = False
-    # Planning which buffers to use again takes 2 s of every start, for thousands of nodes, and saves nothing here.
+    # Planning the reuse of buffers takes 2 s of every start, for thousands of nodes, and saves nothing here.
     options.enable_mem_reuse = False
     try:
         return open_int8(path, options)

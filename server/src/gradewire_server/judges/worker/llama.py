@@ -1,9 +1,9 @@
-"""A GGUF file on llama.cpp, one sequence at a time: slower than the int8 graph, and at home on any processor.
+"""A GGUF model on llama.cpp, one sequence at a time: slower than the int8 graph, but for any processor.
 
-llama.cpp's numbers depend on how tokens were cut into evaluations, and it reuses whatever a prompt shares with what a
-slot computed last. So that an answer depends on its own prompt alone, everything is computed in the same pieces: the
-prefix row by row from an empty slot, its last token once more by itself (the one piece that llama.cpp computes again
-whenever it goes back to a prefix), then the item's rows.
+llama.cpp's results depend on how tokens are split into evaluations, and it reuses the beginning of a prompt that a slot
+computed last. An answer must depend on its own prompt alone, so everything is computed in the same pieces: the prefix
+row by row from an empty slot, its last token once more (the only piece that llama.cpp computes again when it returns to
+a prefix), then the item's rows.
 """
 
 import math
@@ -20,7 +20,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 _MAX_ROW_TOKENS: Final = 512
 _MAX_SLOTS: Final = 6
-"""Each takes memory for a whole context, used or not."""
+"""Most slots. Each takes memory for a whole context, used or not."""
 
 _TOP: Final = 64
 _BIAS: Final = 100.0
@@ -29,7 +29,7 @@ Rows: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LlamaCore(Core):
-    """A model on llama.cpp, whose slots hold a prefix and one state behind it; threads do not spin between runs.
+    """A model on llama.cpp, whose slots hold a prefix and one state after it. Its threads do not spin between runs.
 
     Raises:
         CoreError: The file cannot be opened.
@@ -50,11 +50,11 @@ class LlamaCore(Core):
         params.warmup = False
         params.ui = False
         params.endpoint_slots = False
-        # The library listens on the loopback, asked or not: nobody knows this key.
+        # The library always listens on the loopback: nobody knows this key.
         params.api_keys = [secrets.token_hex(32)]
         try:
             self._server = xllamacpp.Server(params)
-        except Exception as error:  # the library's own errors have no common base below Exception
+        except Exception as error:  # the library's errors have no common base below Exception
             raise CoreError(f"{path.name} cannot be opened: {error}") from error
         self._states: dict[int, Rows] = {}
         self._slots: OrderedDict[int, _Held] = OrderedDict((slot, _Held()) for slot in range(slots))
@@ -86,10 +86,10 @@ class LlamaCore(Core):
     def _choose(self, slot: int, row: Row) -> RowResult:
         weights = dict(self._evaluate(slot, row.ids, only=row.labels))
         chosen = [weights.get(label, 0.0) for label in row.labels]
-        # Ruling out the others hides how probable they were. Once more without that: one token's work.
+        # Excluding other tokens hides the labels' mass, so compute one token again without that.
         held = self._slots[slot]
         free = dict(self._complete(slot, held.tokens, n_probs=_TOP))
-        # Its last token is now another piece than rows have: nothing goes on from here.
+        # The last token is now another piece than in rows: nothing may continue from here.
         self._slots[slot] = _Held(held.prefix, (*held.past, ()))
         if not held.prefix:
             self._slots.move_to_end(slot, last=False)
@@ -97,7 +97,7 @@ class LlamaCore(Core):
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
     def _slot_at(self, prefix: Rows, past: Rows) -> int:
-        """Return a slot that holds exactly this, its last piece computed last."""
+        """Return a slot that holds exactly these rows, with the last piece computed last."""
         slot = self._find(_Held(prefix, past))
         if slot is not None:
             return slot
@@ -119,7 +119,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Let the slot of a prefix, or of what stands behind none, be taken before any other."""
+        """Free the slot of a prefix, or of rows without one, for use before any other."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()
@@ -167,7 +167,7 @@ class LlamaCore(Core):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The contents of a slot: rows of a prefix, and rows behind it."""
+    """The contents of a slot: rows of a prefix, and rows after it."""
 
     prefix: Rows = ()
     past: Rows = ()

@@ -1,7 +1,7 @@
 """The process in which a judge computes: `python -m gradewire_server.judges.worker.main FD`.
 
-FD is one end of a socket pair whose other end the server holds. The worker ends at once when that is closed, however
-the server ended; signals that ask a server to stop are not for it, since answers in flight shall still be computed.
+FD is one end of a socket pair; the server holds the other end. The worker ends at once when that is closed, however the
+server ended. It ignores signals that ask a server to stop, because answers in flight must still be computed.
 """
 
 import os
@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 def main() -> None:
-    """Open the model that the first message names, then compute one run after the other."""
+    """Open the model of the first message, then compute one run after another."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     channel = socket.socket(fileno=int(sys.argv[1]))
@@ -44,7 +44,7 @@ def main() -> None:
         sys.exit(1)
     channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
-        # Whatever a run raises ends the worker: nobody knows what state the model is in, and a fresh one is clean.
+        # Any error of a run ends the worker: the state of the model is unknown then, and a new worker is clean.
         channel.sendall(to_frame({"results": core.run(read_run(messages.get()))}))
 
 
@@ -62,8 +62,8 @@ def _open(request: OpenModel) -> Core:
 
 
 def _receive(channel: socket.socket, messages: queue.SimpleQueue[dict[str, Any]]) -> None:
-    # Beside the computing thread, so that the server's end is noticed in the middle of a run. A process that was forked
-    # from the server may hold the other end open: then the parent's number tells.
+    # A separate thread, so that it notices a closed socket during a run. A process forked from the server may hold the
+    # other end open, so it checks the parent's process id too.
     parent = os.getppid()
     reader = FrameReader()
     try:

@@ -1,4 +1,4 @@
-"""Messages between the server and a judge's worker, a line of JSON each; token ids only, never texts."""
+"""Messages between the server and a judge's worker: a line of JSON each, with token ids but no texts."""
 
 import json
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ MAX_FRAME_BYTES: Final = 4 << 20
 
 
 class FrameError(Exception):
-    """Bytes that were received, or are to be sent, are not a valid frame."""
+    """Received or outgoing bytes are not a valid frame."""
 
 
 def to_frame(message: dict[str, Any]) -> bytes:
-    """Return one message, ready to be sent.
+    """Return the frame of one message.
 
-    Floats survive exactly: JSON carries the shortest digits that read back as the same number.
+    Floats survive exactly, because JSON carries the shortest digits that read back as the same number.
 
     Raises:
         FrameError: It is longer than MAX_FRAME_BYTES, or holds NaN or infinity.
@@ -27,18 +27,18 @@ def to_frame(message: dict[str, Any]) -> bytes:
     except ValueError as error:
         raise FrameError(f"a message cannot be written: {error}") from error
     if len(body) > MAX_FRAME_BYTES:
-        raise FrameError(f"a message of {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
+        raise FrameError(f"a message has {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
     return body + b"\n"
 
 
 class FrameReader:
-    """A cutter of a stream of bytes into messages, however it arrives."""
+    """A splitter of a stream of bytes into messages."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """Take bytes; return the messages that are whole by now.
+        """Add bytes and return the messages that are now complete.
 
         Raises:
             FrameError: A frame is longer than MAX_FRAME_BYTES, or is not a JSON object.
@@ -49,19 +49,19 @@ class FrameReader:
         try:
             messages = list(map(json.loads, frames))
         except ValueError as error:
-            raise FrameError(f"a frame that is not JSON: {error}") from error
+            raise FrameError(f"a frame is not JSON: {error}") from error
         if not all(isinstance(message, dict) for message in messages):
-            raise FrameError("a frame that is not a JSON object")
+            raise FrameError("a frame is not a JSON object")
         return messages
 
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """First message to a worker.
+    """The first message to a worker.
 
     Attributes:
         path: model.onnx (int8) or the GGUF file.
-        context_tokens: Longest sequence, prefix included.
+        context_tokens: Longest sequence, including the prefix.
         nice: Added to the worker's nice level, 0 to 19.
     """
 
@@ -75,15 +75,14 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """The limits of a core's runs, for those who plan them; the worker's answer to OpenModel.
+    """The limits of a core's runs, for planning; the worker's answer to OpenModel.
 
     Attributes:
-        max_row_tokens: Longest row. Longer texts are cut into rows at multiples of it, always at the same places, so
-            that an answer does not depend on what else was computed.
-        max_growing: States that grow over several runs, prefixes left out. With 1, nothing else may be computed between
-            two runs of such a state.
-        max_prefixes: Whose state it keeps at a time. What is computed behind none takes the place of
-            one while it lasts.
+        max_row_tokens: Longest row. Longer texts are split into rows at multiples of it, always at the same positions,
+            so that an answer does not depend on other work in the run.
+        max_growing: Most states that grow over several runs, without prefixes. With 1, nothing else may be computed
+            between two runs of such a state.
+        max_prefixes: Most prefix states at a time. Rows without a prefix occupy one of these places while they last.
     """
 
     max_row_tokens: int
@@ -93,12 +92,12 @@ class CoreLimits:
 
 
 class Row(NamedTuple):
-    """Further tokens of one state.
+    """The next tokens of one state.
 
     Attributes:
-        state: Its number; a new one begins behind the prefix.
+        state: Number of the state; a new one begins after the prefix.
         ids: Token ids, at least one.
-        labels: Token ids whose probabilities as the next token are wanted; empty for none.
+        labels: Token ids whose probabilities as the next token are wanted; may be empty.
     """
 
     state: int
@@ -109,12 +108,12 @@ class Row(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The rows that are computed at once.
+    """The rows of one computation.
 
     Attributes:
-        prefix: State that all rows stand behind; None for none.
+        prefix: State before all rows; None without one.
         rows: At least one; no two of the same state.
-        drop: States that are not needed any more, forgotten before the run.
+        drop: States that are not needed any more; they are dropped before the run.
     """
 
     prefix: int | None
@@ -123,7 +122,7 @@ class Run(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """The number of tokens that it computes."""
+        """Tokens that it computes."""
         return sum(len(row.ids) for row in self.rows)
 
 
@@ -131,9 +130,9 @@ class RowResult(NamedTuple):
     """The answer to a row.
 
     Attributes:
-        probabilities: Of the labels among themselves, sum 1; empty where none were asked for.
-        mass: Share of the labels in all next tokens; None where the core cannot tell.
-        next_token: Token id; -1 where it was not asked for.
+        probabilities: Relative probabilities of the labels, sum 1; empty if none were requested.
+        mass: Share of the labels in all next tokens; None if the core does not know it.
+        next_token: Token id; -1 if not requested.
     """
 
     probabilities: tuple[float, ...] = ()
@@ -142,7 +141,7 @@ class RowResult(NamedTuple):
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """Return the run of a message with the fields of one: named tuples become lists in JSON."""
+    """Return the run of a message with the same fields; JSON turns named tuples into lists."""
     rows = (Row(state, tuple(ids), tuple(labels), *wanted) for state, ids, labels, *wanted in message["rows"])
     return Run(message["prefix"], tuple(rows), tuple(message["drop"]))
 
@@ -157,20 +156,20 @@ class CoreError(Exception):
 
 
 class Core(Protocol):
-    """A language model with states; see `messages`. Used by one thread.
+    """A language model with states; see `messages`. Use it on one thread.
 
-    What a row answers depends on its state's tokens, on the prefix and on how both were cut into rows; not on other
-    rows of the run, nor on other states, nor on what was computed before: bit for bit.
+    The answer to a row depends only on the tokens of its state and its prefix, and on how both were split into rows,
+    bit for bit. It does not depend on other rows, other states or earlier runs.
     """
 
     @property
     def limits(self) -> CoreLimits:
-        """The limits that runs have to respect."""
+        """The limits that runs must respect."""
 
     def run(self, run: Run) -> list[RowResult]:
         """Compute a run; one result per row.
 
         Raises:
-            CoreError: The model gave no numbers.
-            KeyError: A state is not there.
+            CoreError: The model gave invalid numbers.
+            KeyError: A state does not exist.
         """

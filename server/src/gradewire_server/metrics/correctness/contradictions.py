@@ -1,4 +1,4 @@
-"""Contradictions of a reference in the answer's own frame: another word in its place, an opposite, a negation."""
+"""Find contradictions of a reference in an answer: another word in its place, an antonym, or a negation."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -12,42 +12,43 @@ from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULAR
 from gradewire_server.metrics.text.normalise import known_words, opposites_of
 
 _MOST_WORDS: Final = 48
-"""Words of a reference, and of a clause of the answer, that are laid side by side."""
+"""Words of a reference, and of a clause of the answer, to align."""
 _MOST_CLAUSES: Final = 32
 _NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
-"""Words whose opposite decides nothing by itself: "83 or more" is "at least 83"."""
+"""Words whose antonym decides nothing by itself: "83 or more" is "at least 83"."""
 _KEPT_TEXTS: Final = 64
-"""As for `folded_words`."""
+"""Cached texts, like in `folded_words`."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
-"""Words around what is negated in which a negation stands."""
+"""Words before a negated word among which a negation counts."""
 _CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
 NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
-"""Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
+"""Words that negate the words after them; `clause_words` makes "not" of "n't"."""
 MAY_NEGATE: Final = re.compile(
     r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
-"""Texts without one of these have no negation."""
+"""A text without a match has no negation."""
 _NO_NEGATIONS: Final = frozenset(VOCABULARY["words"]["no_negations"].split())
-"""Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than", "no less than"."""
+"""Words that cancel a preceding negation: "not only", "not until 1989", "no doubt", "none other than", "no less
+than"."""
 _NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "other", "much", "little"})
-"""Before "than" they compare nothing with a name: "rather than Rome", "more than 259"."""
+"""Words before "than" that do not compare two names: "rather than Rome", "more than 259"."""
 
 
 def contradiction_features(
     best: FeatureText, answer: FeatureText, said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """Return what an answer has in the place of the words of SMILE's best reference.
+    """Return how an answer contradicts SMILE's best reference.
 
-    `said` are the answer's words with other forms of them, `asked` those of the question.
+    `said` holds the answer's words with other forms of them, `asked` those of the question.
 
     Returns:
-        `swapped`: how much of the reference (share of its words, 0 to below 1) an answer's sentence has around another
-            word in the place of a new one; 0 where none is swapped. `opposite`: 1 where the answer has the opposite of
-            a word that the reference has, or negates what it does not, or compares the other way round; 0 else, and
-            where two of these make up for each other ("A is older than B", "B is younger than A").
+        `swapped`: if an answer's sentence replaces a new word of the reference by another word, the share of the
+        reference's words that it keeps (0 to below 1); otherwise 0. `opposite`: 1 if the answer has an antonym of a
+        reference's word, reverses a comparison, or differs in a negation; otherwise 0, also if two of these cancel out
+        ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
@@ -68,7 +69,7 @@ def contradiction_features(
 
 
 def _closest(reference: Sequence[str], answer: FeatureText) -> Sequence[str]:
-    """Return the sentence of an answer with most words of a reference."""
+    """Return the sentence of an answer with the most words of a reference."""
     words = frozenset(reference)
     return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
 
@@ -79,7 +80,7 @@ def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def clause_words(text: str) -> tuple[str, ...]:
-    """Return folded words, with "not" as a word of its own: "isn't" is "is not"."""
+    """Return folded words, with "not" as a separate word: "isn't" becomes "is not"."""
     plain = text.replace("\u2019", "'").casefold()
     return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
 
@@ -99,7 +100,7 @@ def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[s
 
 
 def _is_another(word: str, theirs: Sequence[str]) -> bool:
-    """Return whether words stand in the place of another one and none of them is a spelling of it."""
+    """Return whether words replace another one, and none of them is a spelling of it."""
     theirs = [other for other in theirs if other not in FUNCTION_WORDS]
     both = known_words()
     return bool(theirs) and not any(
@@ -109,16 +110,16 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
 
 
 def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) -> bool:
-    """Return whether an answer has the opposite of a word that it lacks, and does not negate it.
+    """Return whether an answer has an antonym of a word that it lacks, without negating it.
 
-    What the question says of both does not matter.
+    The question's words do not matter.
     """
     found = [(clause, here) for clause in clauses if (here := opposites.intersection(clause))]
     return bool(found) and not any(_negated(clause, here) for clause, here in found)
 
 
 def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Return whether what a reference compares stands behind "than" in a sentence."""
+    """Return whether a sentence has the thing that the reference compares after "than"."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
@@ -132,10 +133,10 @@ def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -
 def _negated_otherwise(
     references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
 ) -> bool:
-    """Return whether the clause with most of a reference negates what the reference does not, or the other way round.
+    """Return whether only one has a negation: a reference, or the clause with the most of its words.
 
-    It has to have half of the words of the reference's longest clause: "No, it does not" has one negation of what is
-    said. Behind a question with a negation either may repeat it and say the same.
+    The clause must have half of the words of the reference's longest clause, because "No, it does not" negates once but
+    has two negations. After a negative question both forms say the same.
     """
     reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
     counted = _counted(reference)
@@ -151,7 +152,7 @@ def _counted(words: Sequence[str]) -> frozenset[str]:
 
 
 def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
-    """Return whether an odd number of negations stands in the few words before the first of the `named` ones."""
+    """Return whether an odd number of negations comes shortly before the first of the `named` words."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (

@@ -1,4 +1,4 @@
-"""Verdicts and denials: a yes where the reference says no, and a "not" before what an answer has of it."""
+"""Find verdicts and denials: a yes when the reference says no, and a "not" before words of the reference."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 _MOST_REFERENCES: Final = 32
 _EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
 _BEGIN: Final = 400
-"""Characters in which a text says yes or no."""
+"""Characters of a text in which to look for yes or no."""
 _LED: Final = re.compile(
     r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
     r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
@@ -25,48 +25,48 @@ _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|althou
 _NEAR: Final = 8
 """Words before a match in which a negation counts."""
 _MOST_BETWEEN: Final = 1
-"""Words between negation and match that are neither small, nor the question's, nor of opinion.
+"""Words between negation and match that are neither small words, nor the question's, nor of opinion.
 
-With more of them something else is negated: "He did not go to school to help his father".
+With more of them, the negation is about something else: "He did not go to school to help his father".
 """
 _HELD: Final = 2 / 3
-"""Share of a reference's words in a clause from which on the clause says, or denies, the reference."""
+"""Share of a reference's words from which a clause states or denies the reference."""
 _MOST_FRAME: Final = 32
-"""Words of a reference that may be said the other way round; what is longer is an essay."""
+"""Words of a reference that may be stated the other way round; a longer one is an essay."""
 _MOST_DENIED: Final = 8
 
 _DENIALS: Final = NEGATIONS | {"false", "incorrect"}
 _NO_DENIALS: Final = frozenset(VOCABULARY["words"]["no_denials"].split())
-"""In the clause of a negation they make it none: "not only", "not until 1989", "none other than", "no less than"."""
+"""Words that cancel a negation in their clause: "not only", "not until 1989", "none other than", "no less than"."""
 _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
     r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up"
     r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
     r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
-"""Behind such a question a negation says the same: "She had no passport", where it asks what was missing."""
+"""After such a question a negation says the same: "She had no passport", if it asks for the missing thing."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
-"""Behind a negation these deny the whole sentence: "I do not think that the largest city is Paris"."""
+"""Words that deny the whole sentence after a negation: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
-"""Small words, "does" as its lemma too: the dictionary reads it as a noun."""
+"""Small words, with "does" as its lemma: the dictionary takes it for a noun."""
 _IMPLIED: Final = frozenset({"without", "too", "against"})
 """Small words that negate by themselves: "too hot to drink"."""
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""Words of a reference to one more that its opposite may have besides."""
+"""For each this many words of the reference, its opposite may have one more other word."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
-"""What they place changes sides with them: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
-# A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
+"""Words whose two sides swap in the opposite: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
+# A mark inside a number or a name ("10:30", "J.K. Rowling") ends no clause.
 _CLAUSE_END: Final = re.compile(
     r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
 )
 
 
 def led_verdict(text: str) -> bool | None:
-    """Return the yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
+    """Return True for a text that begins with (or is) yes, False for no, None for neither.
 
-    "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "true love"
-    and "Yes Minister" do not.
+    "No, it does not", "yes because" and "False. The ..." count; "No one knows", "no water is lost", "true love" and
+    "Yes Minister" do not.
     """
     begin = text[:_BEGIN].casefold()
     led = _LED.match(begin)
@@ -74,13 +74,13 @@ def led_verdict(text: str) -> bool | None:
 
 
 def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return how the yes or no of an answer fits that of its references, of which the best one is the first.
+    """Compare the yes or no of an answer with those of its references, the best one first.
 
     Returns:
-        `verdict`: 1 where both say the same, 0 where they do not, NaN where one says neither; behind a question for yes
-            or no, a first clause with a negation says no. `verdict_conflict`: 1 where the best reference begins with
-            yes or no, the answer with the other one, and no other reference as it does. Behind a question with a
-            negation, or with "mind", nothing is in conflict.
+        `verdict`: 1 if both agree, 0 if not, NaN if either has no verdict; after a yes-or-no question, a negation in
+        the first clause counts as no. `verdict_conflict`: 1 if the best reference begins with yes or no, the answer
+        begins with the other one, and no other reference agrees with it. After a question with a negation, or with
+        "mind", nothing conflicts.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -103,17 +103,17 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
 
 def _verdict_of_negation(text: str) -> bool | None:
-    """Return False where the first clause has a negation; else None."""
+    """Return False if the first clause has a negation; otherwise None."""
     first = _FIRST_CLAUSE_END.split(text[:_BEGIN], 1)[0]
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
 
 
 def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
-    """Return whether an answer denies what it has of its references, or says the opposite of the first one.
+    """Return whether an answer denies the words of its references, or states the first one's opposite.
 
-    A reference is denied with "not" or the like shortly before it in all of the clauses that have most of it, unless
-    another one is said without; "not only" is no negation, and where question or references have a negation nothing is
-    denied. The opposite differs from the reference only by an antonym or a negation.
+    An answer denies a reference if "not" or the like comes shortly before it in all clauses that have most of its
+    words, unless another reference is stated without. "not only" is not a negation. If question or references have a
+    negation, nothing is denied. The opposite differs from the reference only by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
@@ -133,7 +133,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
 
 
 def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
-    """Return whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
+    """Return whether an answer is a reference with "not" or "never" inside: "The sky is not blue"."""
     words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
@@ -146,12 +146,12 @@ def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
 
 
 def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, begin: str) -> bool | None:
-    """Return whether an answer denies a reference; None where it does not have it."""
+    """Return whether an answer denies a reference; None if it lacks the reference."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
     if len(named.intersection(answer.words)) < _HELD * len(named):
         return None
-    # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
+    # Use words, since marks inside the reference ("St. Louis", "10, 200") would split it into clauses.
     written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
     text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
     clauses = [(*clause_words(clause), "") for clause in _CLAUSE_END.split(text) if clause.strip()]
@@ -162,7 +162,7 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
 
 
 def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureText) -> bool:
-    """Return whether a negation stands in the few words before the first of the `named` ones, and is said of them."""
+    """Return whether a negation comes shortly before the first of the `named` words and applies to them."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (
@@ -177,7 +177,7 @@ def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureT
 
 
 def _covers(between: Sequence[str], question: FeatureText) -> bool:
-    """Return whether a negation is said of what stands behind the words `between`, and not of these alone."""
+    """Return whether a negation applies to the words after `between`, not to these alone."""
     if not _OPINION.isdisjoint(between):
         return True
     others = [word for word in between if word not in _SMALL and word not in question.distinct]
@@ -185,9 +185,10 @@ def _covers(between: Sequence[str], question: FeatureText) -> bool:
 
 
 def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
-    """Return whether an answer without any negation is a reference but for a negation, or for an antonym of one word.
+    """Return whether an answer equals a reference without its negation, or with an antonym of one word.
 
-    Little else stands in it, and the shared words in the same order: "B is below A" is no opposite of "A is above B".
+    It has no negation and few other words, and the shared words are in the same order: "B is below A" is not the
+    opposite of "A is above B".
     """
     words = clause_words(reference.raw)[: _MOST_FRAME + 1]
     wanted = frozenset(words).difference(_SMALL, NEGATIONS)
@@ -211,7 +212,7 @@ def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) 
 
 
 def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
-    """Return whether a reference has one negation, and it negates: "no longer lit", not "No, it is lit" or "No 10"."""
+    """Return whether a reference has one real negation: "no longer lit", not "No, it is lit" or "No 10"."""
     found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
     return (
         len(found) == 1

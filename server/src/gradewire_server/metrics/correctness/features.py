@@ -1,4 +1,4 @@
-"""The features of an item, from its texts and the terms of SMILE, and the numbers that tell its kind."""
+"""Compute the features of an item from its texts and the terms of SMILE, and the numbers that describe its kind."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ RULED_OUT: Final = 0.4
 """The highest probability of an answer that a rule calls wrong."""
 
 _WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
-"""The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
+"""The preset's own weight: the terms must be of the reference in the fit, whatever weight `smile` was fitted to."""
 
 _YES_NO: Final = frozenset(VOCABULARY["words"]["asks_yes_no"].split())
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
@@ -57,36 +57,36 @@ _QUESTION_WORDS: Final = {
 }
 
 INPUT_KIND: Final = (
-    "no_question",  # 1 where there is none
-    *_QUESTION_WORDS,  # 1 of the first kind that its question is of, "what" after all others
-    "asks_yes_no",  # 1 where it begins with "is", "did" and the like
+    "no_question",  # 1 without a question
+    *_QUESTION_WORDS,  # 1 for the first kind of its question; "what" after all others
+    "asks_yes_no",  # 1 if it begins with "is", "did" and the like
     "question_words",  # ln(1 + words)
     "references",  # ln(1 + references)
     "reference_words",  # ln(1 + words) of SMILE's best reference
     "reference_digits",  # share of its words with a digit
-    "reference_plain",  # share of its words that are articles, pronouns and the like: sentences have them, names do not
-    "reference_verdict",  # 1 where it begins with "yes", "no", "true" or the like
+    "reference_plain",  # share of its words like articles and pronouns: sentences have them, names do not
+    "reference_verdict",  # 1 if it begins with "yes", "no", "true" or the like
     "answer_words",  # ln(1 + words)
 )
-"""Names of the numbers, in their order."""
+"""The names of the numbers, in order."""
 
 _CANDIDATES: Final = 8
 """References whose values are compared."""
 
 MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Characters of all references together that features are made of, the best one's first."""
+"""Characters of all references together that features use, the best one's first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature, and what a fit has to keep to in reading it.
+    """One feature, and its constraints in a fit.
 
     Attributes:
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
-        width: Least width of the ramps at splits (`SoftTrees`); narrower ones would let the last bits of vectors move a
-            probability. 0 for values that no rounding of vectors moves.
-        rules_out: Whether from 1 on it calls an answer wrong, whatever the trees say. People's labelled answers hardly
-            ever refuse, hedge or deny in front of the right words, so no fit can learn it.
+        width: Least width of the ramps at splits (`SoftTrees`); with narrower ones the last bits of vectors would
+            change a probability. 0 for values that do not depend on the rounding of vectors.
+        rules_out: True if a value from 1 on makes an answer wrong, whatever the trees say. Human labels hardly ever
+            cover answers that refuse, hedge or deny before the right words, so no fit can learn it.
     """
 
     name: str
@@ -96,19 +96,19 @@ class Feature:
 
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
-"""The features, in their order."""
+"""The features, in order."""
 GRADER: Final = Feature("grader", 1, 0.25)
-"""Logit of a grader, the highest over the references that it is asked about; only where a grader is named."""
+"""The highest logit of a grader over its references; only if a grader is named."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
-    """Return the features with a grader's among them at the end, where one is named."""
+    """Return the features, with a grader's at the end if one is named."""
     return (*FEATURES, GRADER) if grader else FEATURES
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
-    """One item, its question perhaps blank, with index and terms of SMILE's best reference (preset one_pass)."""
+    """One item, with index and terms of SMILE's best reference (preset one_pass). Its question may be blank."""
 
     item: Item
     truncated: bool
@@ -118,10 +118,10 @@ class CorrectnessInputs:
 
 
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
-    """Ask for what SMILE asks for of a checked item, and read on where the encoder stopped.
+    """Request SMILE's needs for a checked item, and read on after the part that the encoder read.
 
-    Windows in context judge as well here as windows embedded alone, which are most of SMILE's cost. The question's
-    vectors were left out: answers behind it cost half of SMILE again (benchmarks/latency/correctness_cost.py).
+    Windows in context are as good here as windows embedded alone, which are most of SMILE's cost. Vectors of the
+    question are left out: answers after it would add half of SMILE's cost (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
@@ -166,9 +166,9 @@ def _question_word(question: FeatureText) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """How the values of an answer fit those of its references.
+    """Matches between the values of an answer and of its references.
 
-    `matches` has the references with values by their position; `closest` fits best, the first of equals.
+    `matches` has the references with values by position; `closest` fits best, the first of equals.
     """
 
     matches: dict[int, ValueMatch]
@@ -184,16 +184,16 @@ class Values:
 
     @property
     def matched(self) -> int | None:
-        """The position of a reference all of whose values the answer has; None where there is none."""
+        """The position of a reference whose values are all in the answer; None without one."""
         found = self.closest is not None and self.matches[self.closest].found == self.matches[self.closest].wanted
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Return of the reference whose values fit best; NaN where no reference has any.
+        """Return features of the reference whose values fit best; NaN if no reference has values.
 
         Returns:
-            `value_recall`: share of its values that the answer has. `value_conflict`: share of them in whose place it
-            has another one of the same kind and unit. `values_beside`: how many values of these kinds it has besides.
+            `value_recall`: share of its values that the answer has. `value_conflict`: share of its values with another
+            value of the same kind and unit in their place. `values_beside`: number of additional values of these kinds.
         """
         if self.closest is None:
             return {"value_recall": nan, "value_conflict": nan, "values_beside": nan}
@@ -213,7 +213,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """Return all features, float64[len(FEATURES)] in their order; NaN where one does not apply."""
+    """Return all features in order, float64[len(FEATURES)]; NaN for a feature that does not apply."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     references = _read(inputs)
     values = Values.of(question, references, answer)
@@ -231,7 +231,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
 
 
 def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
-    """Return SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    """Return SMILE's best reference, then the others in order, up to the limit of characters."""
     read: list[FeatureText] = []
     left = MAX_REFERENCES_CHARACTERS
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
@@ -243,7 +243,7 @@ def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
 
 
 def _of_words(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """`references` begin with SMILE's best one."""
+    """Return features of words; `references` begin with SMILE's best one."""
     asked, said, best = question.distinct, found_forms(references, answer), references[0]
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]

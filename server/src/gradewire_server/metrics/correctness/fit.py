@@ -1,4 +1,4 @@
-"""A fit of the metric: from features to a probability, and to the band in which its verdict is not to be trusted."""
+"""A fit of the metric: from features to a probability, and to the band of uncertain verdicts."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
-# As in gradewire_stats.calibration.evaluate_fit, by which fits are made; RULED_OUT of `features` as well.
+# The same constants as in gradewire_stats.calibration.evaluate_fit, which makes fits, and RULED_OUT of `features`.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
 """At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
@@ -34,7 +34,7 @@ _INT: Final = np.intp
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Probabilities, from `lower` to `upper` and both included, at which a verdict is not trusted."""
+    """Probabilities from `lower` to `upper`, inclusive, at which a verdict is uncertain."""
 
     lower: float
     upper: float
@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Return this band, wider by that share of what the other one is wider at either end."""
+        """Return this band, widened at either end by that share of the other band's excess."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -55,11 +55,11 @@ EVERYTHING: Final = Band(0.0, 1.0)
 
 
 def _band(held_out: ConformalForm, confidence: float) -> Band:
-    """Return where the verdict is not trusted at `confidence`, above 0 and below 1.
+    """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
 
-    A verdict is trusted where the other one is ruled out and it is not: "wrong" below what nearly all right answers
-    reach, "right" above what nearly all wrong ones stay under. The band holds its share of the wrong verdicts as well,
-    and always 1/2. Where the rows are too few, it is everything on that side.
+    A verdict is certain if only the other one is ruled out: "wrong" below the probability that nearly all right answers
+    reach, "right" above the one that nearly all wrong answers do not reach. The band also holds its share of the wrong
+    verdicts, and always 1/2. With too few rows, it extends to the end on that side.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
@@ -73,12 +73,12 @@ def _band(held_out: ConformalForm, confidence: float) -> Band:
 
 
 class FitError(ValueError):
-    """A stored fit cannot be used; the message says why."""
+    """A stored fit cannot be used. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """The distance of an item from the fitted rows, 0 or more, and the share of it that is far, 0 to 1."""
+    """The distance of an item from the fitted rows, at least 0, and the weight of "far" for it, 0 to 1."""
 
     distance: float
     far: float
@@ -89,9 +89,9 @@ class CorrectnessFit:
     """A fit for one model.
 
     Attributes:
-        identity: What `fit_id` makes of the stored text.
-        columns: intp[used], which of the metric's features it reads; its trees are over these.
-        rules: intp[rules], which of the metric's features rule an answer out from 1 on.
+        identity: `fit_id` of the stored text.
+        columns: intp[used], positions of the metric's features that its trees use.
+        rules: intp[rules], positions of the features that rule an answer out from 1 on.
     """
 
     identity: str
@@ -101,13 +101,13 @@ class CorrectnessFit:
     trees: SoftTrees
 
     def raw(self, features: NDArray[np.float64]) -> float:
-        """Return log-odds before the map, for float64[features of the metric]; NaN is a feature that does not apply."""
+        """Return log-odds before the map, for float64[features of the metric]; NaN if a feature does not apply."""
         used = features[self.columns]
         linear = 0.0 if self.form.linear is None else self.form.linear.sum_of(used)
         return self.form.base + self.trees.value(used) + linear
 
     def position_of(self, input_kind: NDArray[np.float64]) -> ItemPosition | None:
-        """Return where an item of this kind, float64[len(INPUT_KIND)], lies; None where the fit has no rows."""
+        """Return the position of an item's kind, float64[len(INPUT_KIND)]; None if the fit has no rows."""
         rows = self.form.distance
         if rows is None:
             return None
@@ -115,15 +115,15 @@ class CorrectnessFit:
         return ItemPosition(distance, rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
-        """Return p(right), 0 to 1, of the metric's features, at a position; None: near.
+        """Return p(right), 0 to 1, for the metric's features at a position (None: near).
 
-        At most RULED_OUT where a rule calls the answer wrong.
+        At most RULED_OUT if a rule calls the answer wrong.
         """
         learnt = self._learnt(features, position)
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
-        """Return whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
+        """Return whether a rule calls an answer wrong that the fit calls right, so that its verdict is uncertain."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
@@ -137,7 +137,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Return where the verdict is not trusted at `confidence`, above 0 and below 1; wider for farther positions."""
+        """Return the band of uncertain verdicts at `confidence` in (0, 1); it widens for far positions."""
         near, far = _band(self.form.conformal, confidence), self.form.far
         if position is None:
             return near
@@ -145,15 +145,15 @@ class CorrectnessFit:
 
 
 def check_fit_name(fit: str | None) -> None:
-    """Raise ParameterError unless a request names a fit by 8 to 64 hex digits, or none."""
+    """Raise ParameterError unless a request's fit is empty or 8 to 64 hex digits."""
     if fit and _FIT_NAME.fullmatch(fit) is None:
         raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(fit)}")
 
 
 def check_identity(identity: str, named: str | None) -> None:
-    """Raise ParameterError where a request names another fit than the model has."""
+    """Raise ParameterError if a request names another fit than the model has."""
     if not identity.startswith(named or ""):
-        raise ParameterError("fit", f"the model's fit is {identity} here, {named} is asked for")
+        raise ParameterError("fit", f"the model's fit is {identity} here, not {named}")
 
 
 def fit_id(text: str) -> str:
@@ -162,13 +162,13 @@ def fit_id(text: str) -> str:
 
 
 def read_form(text: str, kind: type[F], *, version: int) -> F:
-    """Return a stored fit of a kind (with a `metric_version`), checked for itself.
+    """Parse and check a stored fit of a kind (with a `metric_version`).
 
     Raises:
-        FitError: It is too long, not of the form, or for another version of the metric.
+        FitError: It is too long, has another form, or is for another version of the metric.
     """
     if len(text) > MAX_TEXT_CHARACTERS:
-        raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
+        raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are allowed")
     try:
         form = kind.model_validate_json(text)
     except ValidationError as error:
@@ -176,18 +176,18 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
         where = ".".join(map(str, first["loc"]))
         raise FitError(f"{where or 'text'}: {first['msg']}") from None
     if form.metric_version != version:
-        raise FitError(f"is for version {form.metric_version} of the metric, this server has {version}")
+        raise FitError(f"is for version {form.metric_version} of the metric, but this server has {version}")
     return form
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Read a stored fit (JSON, see docs/reference/correctness.md), and check all that its use relies on.
+    """Read a stored fit (JSON, see docs/reference/correctness.md) and check everything that its use relies on.
 
-    `known` are the metric's features in their order.
+    `known` are the metric's features in order.
 
     Raises:
-        FitError: It is not of the form, is for another version of the metric, reads a feature that this version does
-            not have, or is not monotone, or steeper than may be, where the metric promises it.
+        FitError: It has another form, is for another version of the metric, or uses a feature that this version lacks;
+            or it is not monotone, or steeper than allowed, for a feature with that constraint.
     """
     form = read_form(text, FitForm, version=version)
     columns = _columns(form, known)
@@ -206,7 +206,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
 
 @lru_cache(maxsize=8)
 def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CorrectnessFit | str:
-    """As `read_fit`, once per text and process; the reason as a text where the fit cannot be used."""
+    """Return `read_fit`, cached per text and process, or the reason why the fit cannot be used."""
     try:
         return read_fit(text, known, version=version)
     except FitError as error:
@@ -217,15 +217,15 @@ def _columns(form: FitForm, known: Sequence[Feature]) -> NDArray[np.intp]:
     positions = {rule.name: position for position, rule in enumerate(known)}
     names = [feature.name for feature in form.features]
     if len(set(names)) < len(names):
-        raise FitError("features: a name stands there twice")
+        raise FitError("features: a name occurs twice")
     for feature in form.features:
         if feature.name not in positions:
-            raise FitError(f"features: this version of the metric has none named {feature.name!r}")
+            raise FitError(f"features: this version of the metric has no feature {feature.name!r}")
         rule = known[positions[feature.name]]
         if rule.monotone and feature.monotone != rule.monotone:
             raise FitError(f"features: {feature.name} must be monotone {rule.monotone:+d}")
         if feature.width < rule.width:
-            raise FitError(f"features: {feature.name} must have ramps {rule.width:g} wide or wider")
+            raise FitError(f"features: {feature.name} must have ramps at least {rule.width:g} wide")
     return np.array([positions[name] for name in names], dtype=_INT)
 
 

@@ -1,4 +1,4 @@
-"""A fit of `correctness` as it is stored (docs/reference/correctness.md), checked, its lists read as arrays."""
+"""The stored form of a `correctness` fit (docs/reference/correctness.md), with checks; lists become arrays."""
 
 from bisect import bisect_right
 from functools import cached_property
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
-    """Return what reads a list of `least` to `most` items as an array."""
+    """Return the schema that reads a list of `least` to `most` items as an array."""
     items = Annotated[list[item], Field(min_length=least, max_length=most)]
 
     def read(found: list[Any]) -> NDArray[Any]:
@@ -51,7 +51,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     columns_alike: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold as many entries as each other."""
+    """Fields with equal numbers of entries."""
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -61,7 +61,7 @@ class _Form(BaseModel):
 
 
 class FeatureForm(_Form):
-    """A feature; its ramps are hard splits at width 0, and servers go by the metric's own `rules_out`."""
+    """A feature. With width 0 its ramps are hard splits. Servers use the metric's own `rules_out`."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -77,14 +77,14 @@ class FeatureForm(_Form):
 
 
 class TreesForm(_Form):
-    """Nodes of all trees; a child stands behind its parent.
+    """The nodes of all trees; a child comes after its parent.
 
     Attributes:
         roots: intp[trees], positions.
-        feature: intp[nodes], which feature splits the node; -1 for a leaf.
-        missing_left: bool[nodes], where an item without the feature goes.
-        left: intp[nodes], position of the left child, as `right` is of the right one; -1 for a leaf.
-        value: float64[nodes], log-odds that a leaf adds; of other nodes it says nothing.
+        feature: intp[nodes], the feature that splits the node; -1 for a leaf.
+        missing_left: bool[nodes], True if items without the feature go left.
+        left: intp[nodes], position of the left child, like `right` for the right one; -1 for a leaf.
+        value: float64[nodes], log-odds that a leaf adds; unused in other nodes.
     """
 
     columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
@@ -99,7 +99,7 @@ class TreesForm(_Form):
 
 
 class MapForm(_Form):
-    """Log-odds to probability, linear between the points and constant outside."""
+    """A map of log-odds to probability, linear between the points and constant outside."""
 
     columns_alike = ("log_odds", "probability")
 
@@ -111,7 +111,7 @@ class MapForm(_Form):
         if np.any(np.diff(self.log_odds) <= 0):
             raise ValueError("log_odds are not strictly ascending")
         if np.any(np.diff(self.probability) < 0):
-            raise ValueError("probability falls: a better answer would get a lower one")
+            raise ValueError("probability must not fall, or a better answer would get a lower one")
         return self
 
     def p_right(self, log_odds: float) -> float:
@@ -122,8 +122,8 @@ class MapForm(_Form):
 class RanksForm(_Form):
     """Some order statistics of held-out probabilities of one class, which has `count` rows.
 
-    `ranks` ascend strictly, 1 to count: of right answers from the lowest probability up, of wrong ones from the highest
-    down.
+    `ranks` ascend strictly, 1 to count: for right answers from the lowest probability up, for wrong ones from the
+    highest down.
     """
 
     columns_alike = ("ranks", "values")
@@ -140,10 +140,10 @@ class RanksForm(_Form):
         return self
 
     def edge(self, beyond: float) -> float | None:
-        """Return the value that at most the share `beyond` of the rows lies beyond; None where they are too few to say.
+        """Return the value with at most the share `beyond` of the rows beyond it; None with too few rows.
 
-        Of n held-out rows and a new one, exchangeable with them, the new one is beyond the k-th value with a
-        probability of at most k / (n + 1).
+        For n held-out rows and an exchangeable new one, the new one is beyond the k-th value with a probability of at
+        most k / (n + 1).
         """
         row = bisect_right(self.ranks, int(beyond * (self.count + 1) + _ROUNDING)) - 1
         return self.values[row] if row >= 0 else None
@@ -166,7 +166,7 @@ class ConformalForm(_Form):
 
 
 class LinearForm(_Form):
-    """Log-odds per unit of each feature, which is clipped to low and high, and counts as `missing` where absent."""
+    """Log-odds per unit of each feature. A feature is clipped to low and high, or `missing` if absent."""
 
     columns_alike = ("weight", "low", "high", "missing")
 
@@ -182,23 +182,23 @@ class LinearForm(_Form):
         return self
 
     def sum_of(self, features: Floats) -> float:
-        """Return the log-odds for float64[used features]; NaN is a feature that does not apply."""
+        """Return the log-odds for float64[used features]; NaN if a feature does not apply."""
         known = np.where(np.isnan(features), self.missing, np.clip(features, self.low, self.high))
         return float(self.weight @ known)
 
 
 class DistanceBandForm(_Form):
-    """What log-odds mean for items far from the fitted rows."""
+    """The meaning of log-odds for items far from the fitted rows."""
 
     map: MapForm
     conformal: ConformalForm
 
 
 class DistanceForm(_Form):
-    """How far an item is from the fitted rows: from its `nearest` ones, in units of `scale`.
+    """The distance of an item from its `nearest` fitted rows, in units of `scale`.
 
     Attributes:
-        shape: Names of the numbers that say what kind of item it is.
+        shape: Names of the numbers that describe an item's kind.
         near: Distance up to which an item is near.
         far: Distance from which it is far.
     """
@@ -213,15 +213,15 @@ class DistanceForm(_Form):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if len(set(self.shape)) < len(self.shape):
-            raise ValueError("a name stands in shape twice")
+            raise ValueError("a name occurs in shape twice")
         if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
-            raise ValueError("scale or a row has not as many numbers as shape")
+            raise ValueError("scale or a row has another length than shape")
         if self.nearest > len(self.rows):
-            raise ValueError("nearest is more than there are rows")
+            raise ValueError("nearest exceeds the number of rows")
         if self.far - self.near < _LEAST_RAMP:
-            raise ValueError(f"far must be {_LEAST_RAMP:g} above near, or more")
+            raise ValueError(f"far must be at least {_LEAST_RAMP:g} above near")
         if unknown := set(self.shape).difference(INPUT_KIND):
-            raise ValueError(f"this version of the metric knows no number named {unknown.pop()!r}")
+            raise ValueError(f"this version of the metric has no number {unknown.pop()!r}")
         return self
 
     @cached_property
@@ -231,22 +231,22 @@ class DistanceForm(_Form):
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """The places of `shape` in INPUT_KIND."""
+        """The positions of `shape` in INPUT_KIND."""
         return np.array([INPUT_KIND.index(name) for name in self.shape], dtype=np.intp)
 
     def distance(self, input_kind: Floats) -> float:
-        """Return the mean Euclidean distance of float64[len(INPUT_KIND)], finite, to the closest rows; 0 or more."""
+        """Return the mean Euclidean distance of finite float64[len(INPUT_KIND)] to the nearest rows, at least 0."""
         apart = self.matrix - input_kind[self.columns] / self.scale
         squares = np.add.reduce(apart * apart, axis=1)
         return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
 
     def far_share(self, distance: float) -> float:
-        """Return 0 for what is near, 1 for what is far, and what a straight line gives between them."""
+        """Return 0 for near, 1 for far distances, and linear values between them."""
         return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
 
 
 class VersionedForm(BaseModel):
-    """A fit as it is stored; what else stands in it is its provenance, which no score is made of."""
+    """A stored fit. Other fields are its provenance, which affects no score."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -255,7 +255,7 @@ class VersionedForm(BaseModel):
 
 
 class FitForm(VersionedForm):
-    """A whole fit of `correctness`; what its own log-odds mean is for items near the fitted rows."""
+    """A whole fit of `correctness`. Its own map and bands are for items near the fitted rows."""
 
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -272,5 +272,5 @@ class FitForm(VersionedForm):
     @model_validator(mode="after")
     def _far_of_something(self) -> Self:
         if self.far is not None and self.distance is None:
-            raise ValueError("far needs a distance: without one no item is far")
+            raise ValueError("far needs a distance, since without one no item is far")
         return self

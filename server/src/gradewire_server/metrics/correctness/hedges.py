@@ -1,4 +1,4 @@
-"""Answers that leave the choice to the reader: candidates side by side, of which one may be right."""
+"""Find answers that leave the choice to the reader: several candidates of which one may be right."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -10,31 +10,31 @@ from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words
 
 _MAX_HEDGED_CHARACTERS: Final = 1024
-"""Characters of an answer that is nothing but candidates; what is longer says more."""
+"""Characters of an answer that only lists candidates; a longer one says more."""
 _MOST_CANDIDATES: Final = 32
 _LONGEST_CANDIDATE: Final = 8
-"""Words of a candidate; what is longer is a sentence."""
+"""Words of a candidate; a longer one is a sentence."""
 _LEAST_LIST: Final = 5
-"""Candidates of a list of names or figures without "or" or a hedge, of which one alone is right."""
+"""Candidates of a list of names or numbers without "or" or a hedge, of which only one is right."""
 _LEAST_MARKED: Final = 3
 """Candidates between slashes, semicolons or question marks; two may be one thing: "football/soccer"."""
 _MOST_OTHERS: Final = 8.0
 _MOST_NAMES: Final = 2
-"""Candidates that may be one thing under several names."""
+"""Candidates that may be one thing with several names."""
 
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
 _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
-# Where one of several possibilities, or one of several names, is asked for, more of them are no hedge.
+# A question for one of several possibilities or names may be answered with several.
 _ASKS_FOR_ONE_OF: Final = re.compile(
     r"\b(?:may|might|could|possibl[ey]|likely|probably|examples?|name|called|terms?|known as|means?|synonyms?|unit"
     r"|also)\b|^\W*where\b"
 )
 _ALIKE: Final = 0.75
-"""Similarity of two candidates, by edits, above which they are one name in two spellings: "Tehran or Teheran"."""
-# "A, or B" says A in other words as often as not.
+"""Similarity of two candidates, by edits, above which they are two spellings of one name: "Tehran or Teheran"."""
+# "A, or B" is often one thing in two wordings.
 _SPELT_OUT: Final = re.compile(r",\s*or\b")
 _IF_NOT: Final = r"if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)"
 _HEDGE: Final = re.compile(
@@ -46,8 +46,8 @@ _IN_EACH_HEDGE: Final = (
     "could", "might", "may", "perhaps", "possib", "vielleicht", "candidate", "or else", "either", "one of ", "any of ",
     "cannot", "can't", "sure", "frage", "question", "if ",
 )  # fmt: skip
-"""One of these stands in each of them; to look for them first is quicker."""
-# What is said about candidates, and is none.
+"""Each hedge contains one of these; searching for them first is faster."""
+# Talk about candidates that is not a candidate.
 _TALK: Final = re.compile(
     r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"
     rf"|i'd say|i'm not sure|{_IF_NOT}(?: it)?(?: either)?|which(?: one)?$"
@@ -58,7 +58,7 @@ _TALK: Final = re.compile(
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
 _CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
-"""A part with one of these is a clause."""
+"""Words that make a part a clause."""
 _WORD: Final = re.compile(r"\w+")
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
@@ -67,12 +67,12 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return how many other candidates an answer names beside a reference, without choosing; 0 to 8.
+    """Return how many other candidates an answer names besides a reference, without choosing; 0 to 8.
 
-    Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or
-    else Paris", "yes and no", and lists of five and more with one right one. Not counted are two names of one thing ("a
-    goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), what a reference or the question says itself, lists of
-    which several are right, "ten or more", and what may be where that is asked for.
+    Only answers that are nothing but candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or
+    else Paris", "yes and no", and lists of five and more with one right one. Two names of one thing do not count ("a
+    goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), nor alternatives that a reference or the question offers,
+    lists with several right ones, "ten or more", and possibilities if the question asks for them.
     """
     raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
     if len(raw) > _MAX_HEDGED_CHARACTERS or any(
@@ -104,19 +104,19 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Counting what they begin with takes a twentieth of the time, and most answers have fewer than are asked for.
+    # Counting the first letters takes a twentieth of the time, and most answers have too few.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 
 def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
-    """Return whether an answer says what it answers, and so says it of something that has two names."""
+    """Return whether an answer repeats the question, and so names one thing twice."""
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
 def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
-    """Return candidates beside the one that has a reference; none where none has, or `several` may and do."""
+    """Return the candidates without a reference; none if no candidate has one, or `several` may and do."""
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
     holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
@@ -133,7 +133,7 @@ def _other_candidates(
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
-    """Words of what stands between "or", commas and the like; none where one of these is no candidate but a clause."""
+    """Return the words of each part between "or", commas and the like; none if a part is a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
@@ -145,7 +145,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Return whether candidates stand side by side in a text, as it is written but for its asides."""
+    """Return whether a text, without its asides, lists candidates."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
@@ -160,7 +160,7 @@ def _is_another(part: frozenset[str], known: Collection[str], asked: Collection[
 
 
 def _is_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two candidates may name one thing: a word in common, an initial, another spelling, or another unit."""
+    """Return whether two candidates may name one thing: a shared word, an initial, another spelling or unit."""
     if _has_digit(one) and _has_digit(other):
         units = [
             frozenset(word for word in words if word.isalpha() and word not in STOP_WORDS) for words in (one, other)

@@ -1,4 +1,4 @@
-"""Metric `correctness`: its parameters, its rounds of needs, and the probability as its result."""
+"""Metric `correctness`: its parameters, its rounds of needs, and its result."""
 
 import math
 from dataclasses import dataclass, replace
@@ -44,19 +44,19 @@ from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 VERSION: Final = 2
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
-"""References that a grader is asked about: each costs a pass over the answer."""
+"""References for a grader: each costs a pass over the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A grader's highest logit over the references that it was asked about; truncated: it read a text in part."""
+    """A grader's highest logit over its references; `truncated` if it did not read a whole text."""
 
     logit: float
     truncated: bool
 
 
 def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
-    """Ask about the references that come closest to the answer, the one that the other features are of before all."""
+    """Request grades for the references closest to the answer, with the best one of the features first."""
     references = closest_references(inputs)
     grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
@@ -64,9 +64,9 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Return indices of the best reference and of up to two others, by the share of their words that the answer has.
+    """Return the best reference and up to two others, by the share of their words in the answer.
 
-    Not by vectors: their last bits differ between batches, and would choose between references that are as close.
+    Vectors are not used: their last bits differ between batches, which would choose between equally close references.
     """
     references = inputs.item.references
     others = [index for index in range(len(references)) if index != inputs.best]
@@ -84,10 +84,10 @@ def _share(reference: str, said: set[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessParameters(Parameters):
-    """Parameters of `correctness`, as types.proto describes them; `calibration` says whose fit `fit` is.
+    """The parameters of `correctness` (see types.proto); `calibration` names the source of `fit`.
 
     Raises:
-        ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
+        ParameterError: The confidence is out of range, or the fit is not 8 to 64 hex digits.
     """
 
     model: str = ""
@@ -103,7 +103,7 @@ class CorrectnessParameters(Parameters):
         check_fit_name(self.fit)
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
+        """Return the parameters with the model's fit; ParameterError if it is missing, another one or unusable."""
         if self.features_only:
             return self
         check_readable(metadata)
@@ -122,7 +122,7 @@ class Correctness:
         name="correctness",
         version=VERSION,
         description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
-        "labelled answers; correct from 0.5, with the warning UNCERTAIN where that is not to be trusted.",
+        "labelled answers; correct from 0.5, with the warning UNCERTAIN if that verdict is not reliable.",
         citation="gradewire, docs/reference/correctness.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
         needs_model=True,
@@ -131,11 +131,11 @@ class Correctness:
     parameters_type = CorrectnessParameters
 
     def __init__(self) -> None:
-        lemmatizer()  # read the dictionary at start, not under the first answer
+        lemmatizer()  # read the dictionary at start, not during the first answer
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """Ask SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
+        """Request SMILE's rounds (preset one_pass), and a grader's round if one is named."""
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
@@ -145,7 +145,7 @@ class Correctness:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Ask for every reference and its keywords, as SMILE does."""
+        """Request every reference and its keywords, like SMILE."""
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -157,18 +157,18 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
 
 
 def _without_fit(metadata: ModelMetadata) -> str:
-    """Return what to do about a model that has no fit for this version, with the grader that is named if any."""
+    """Return the remedy for a model without a fit for this version and the named grader."""
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         return (
-            f"this encoder has no fit for correctness with grader {grader}: fit one with `gradewire calibrate FILE "
+            f"this encoder has no fit for correctness with grader {grader}. Fit one with `gradewire calibrate FILE "
             f"--metric 'correctness?grader={grader}'`, or leave grader out"
         )
     old = next((version for metric, version in metadata.outdated if metric == "correctness"), None)
     if old is not None:
         return (
-            f"this encoder's fit is for correctness/{old}, and this release computes correctness/{VERSION}: a model of "
-            f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_REMEDY}"
+            f"this encoder's fit is for correctness/{old}, but this release computes correctness/{VERSION}. A model of "
+            f"the catalog gets its new fit with `gradewire models build NAME`. For any other, {_REMEDY}"
         )
     return (
         f"this encoder has no fit for correctness: {_REMEDY}, or take a model of the catalog that has one (one that an "
@@ -177,7 +177,7 @@ def _without_fit(metadata: ModelMetadata) -> str:
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """Return the model's fit, or why there is none that can be used."""
+    """Return the model's fit, or the reason why it has no usable one."""
     stored = _stored(metadata)
     if stored is None:
         return _without_fit(metadata)

@@ -1,4 +1,4 @@
-"""Answers that refuse to answer, or say that the answer cannot be known."""
+"""Find answers that refuse to answer, or say that the answer cannot be known."""
 
 import re
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from typing import Final
 from gradewire_server.metrics.correctness.words import FeatureText, folded_words, plain
 
 _OPENING: Final = 240
-"""Characters in which an answer begins with a refusal."""
+"""Characters in which a refusal must begin."""
 
 _REFUSAL: Final = re.compile(
     r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
-"""Phrases of which the feature counts how many there are."""
+"""Phrases that the feature counts."""
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""One of these stands in each of them; to look for them first takes a tenth of the time in a text without."""
+"""Each refusal contains one of these; searching for them first takes a tenth of the time in a text without."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -26,7 +26,7 @@ _TO_KNOW: Final = (
     r"(?:determin|answer|found|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
     r"|estimat|find|access|give)"
 )
-# What people in a story do is no refusal: "she couldn't find her brother", "the treasure could not be found".
+# Refusals are not about others in a story: "she couldn't find her brother", "the treasure could not be found".
 _NOBODY: Final = (
     r"(?:^\W*|[,;:(\u2013\u2014]\s*|\b(?:i|i'm|we|we're|it|it's|one|but|and|is|therefore|so|sorry|unfortunately) )"
 )
@@ -56,34 +56,34 @@ _REFUSES: Final = re.compile(
     rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
 )
 _IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
-"""As above."""
+"""Each phrase that refuses contains one of these."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
-"""Where a reference speaks so, an answer that does so tells what somebody says, and not what it does not know."""
+"""If a reference uses the first person, an answer in it reports somebody's words, not its own ignorance."""
 _EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
 _RECKONS: Final = re.compile(
     r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
     r"|result(?:s|ing)? (?:is|of|in))\b"
 )
-# What comes behind one of these is an answer after all.
+# An answer may follow one of these after all.
 _TURN: Final = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
     r"|answer is|therefore|thus|hence|likely|probably|(?:should|must|would) be)\b"
 )
 _NO_TURN: Final = re.compile(r"\b(?:i(?:'m| am) )?sorry,? but\b|\bunfortunately,? but\b")
 _HELD: Final = 0.5
-"""Share of a reference's new words, or of the question's, that a clause has which answers behind a refusal."""
+"""Share of the reference's new words, or of the question's, from which a clause after a refusal answers."""
 _CLAUSE_END: Final = re.compile(r"[,;](?!\d)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return how an answer says that it has none; the best reference is the first one.
+    """Return how an answer refuses; the best reference comes first.
 
     Returns:
-        `refusals`: how many phrases of refusal or not knowing an answer has. `refused`: 1 where its beginning says that
-            the answer cannot be known, found or given before it has a word of the best reference, and nothing behind
-            takes that back; else 0. What it then has of the reference is named, not said, unless the clause repeats the
-            question or comes to a result. An item one of whose references says so itself cannot be refused.
+        `refusals`: number of phrases of refusal or ignorance. `refused`: 1 if its beginning says that the answer cannot
+        be known, found or given, before any word of the best reference, and nothing later takes that back; otherwise 0.
+        Later words of the reference count only if their clause repeats the question or comes to a result. If a
+        reference itself refuses, an answer cannot be a refusal.
     """
     said = plain(answer.raw)
     phrases = len(_REFUSAL.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
@@ -117,7 +117,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return whether what stands behind a refusal, its own sentence's end first, answers after all."""
+    """Return whether the text after a refusal, beginning with the rest of its sentence, answers after all."""
     if _TURN.search(behind[0]):
         return True
     return any(
@@ -128,9 +128,9 @@ def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText
 
 
 def _answers(text: str, new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Whether a clause has most of a reference's new words and says what they are: it repeats the question, or reckons.
+    """Return whether a clause has most of a reference's new words, and repeats the question or calculates.
 
-    Behind a refusal to say it exactly (`loosely`) every such clause answers, as does a line that is nothing else.
+    After a refusal to answer exactly (`loosely`), or as a line of its own, every clause with these words answers.
     """
     asked = frozenset(question.content)
     for clause in _CLAUSE_END.split(text):

@@ -1,16 +1,16 @@
-"""Boosted trees whose splits may be ramps, evaluated for one item in a few numpy operations.
+"""Boosted trees with ramps as splits, evaluated for one item in a few numpy operations.
 
-A hard split on a cosine would let the last bit of a vector move a probability by points: the same item in another batch
-would get another score. A split on a feature of width w therefore sends the share
+With a hard split on a cosine, the last bit of a vector could change a probability by points, so that the same item
+would get another score in another batch. A split on a feature of width w therefore sends the share
 
     clip((x - threshold) / w + 1/2, 0, 1)
 
-of an item to the right and the rest to the left, and a tree's value is the mean of its leaves, weighted by the shares
-that reach them. That is the mean of the hard tree over thresholds shifted independently by up to w/2, so where every
-such tree is monotone in a feature, the soft one is too. Width 0 is the ordinary hard split: x <= threshold goes left.
+of an item to the right and the rest to the left. A tree's value is the mean of its leaves, weighted by the shares that
+reach them. That is the mean of the hard tree over thresholds shifted independently by up to w/2. If every such tree is
+monotone in a feature, the soft tree is too. Width 0 is the ordinary hard split: x <= threshold goes left.
 
 Source: trees as in Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine"; soft splits as in
-Irsoy, Yildiz and Alpaydin 2012, "Soft Decision Trees", with ramps in place of sigmoids.
+Irsoy, Yildiz and Alpaydin 2012, "Soft Decision Trees", with ramps instead of sigmoids.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ MAX_LEVELS: Final = 64
 
 
 class TreeError(ValueError):
-    """The nodes are no trees, or not monotone where they must be; says which node."""
+    """The nodes are not valid trees, or not monotone as required. The message names the node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """Nodes of one depth: what they add, which of them split, and where those stand in the arrays of splits."""
+    """Nodes of one depth: their values, those that split, and their range in the arrays of splits."""
 
     values: NDArray[np.float64]
     splits: NDArray[np.intp]
@@ -41,11 +41,11 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftTrees:
-    """Trees laid out level by level, from the roots down.
+    """Trees in arrays by level, from the roots down.
 
     Attributes:
-        feature: intp[splits]; as in `TreesForm`, level by level, like float64 `threshold` and bool `missing_left`.
-        ramps: intp[ramps], which splits are no steps.
+        feature: intp[splits], like `TreesForm` but by level; also float64 `threshold` and bool `missing_left`.
+        ramps: intp[ramps], positions of splits that are not steps.
         scale: float64[ramps], 1 / width of these.
     """
 
@@ -58,15 +58,15 @@ class SoftTrees:
 
     @classmethod
     def of(cls, nodes: TreesForm, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
-        """Check the nodes and lays them out.
+        """Check the nodes and sort them by level.
 
         Args:
-            nodes: As read, any integers.
-            widths: float64[features], 0 or more.
-            monotone: int8[features]: 1 where the sum must not fall as the feature grows, -1 where it must not rise.
+            nodes: Nodes as read, with any integers.
+            widths: float64[features], at least 0.
+            monotone: int8[features]: 1 if the sum must not fall as the feature grows, -1 if it must not rise.
 
         Raises:
-            TreeError: They are no trees, or a split on such a feature does not keep its sides apart.
+            TreeError: They are not trees, or a split on a monotone feature does not separate its sides.
         """
         levels = _levels(nodes, len(widths))
         values = np.where(nodes.feature < 0, nodes.value, 0.0)
@@ -89,10 +89,10 @@ class SoftTrees:
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
-        """Return the sum over all trees for float64[features]; NaN is a feature that does not apply."""
+        """Return the sum over all trees for float64[features]; NaN if a feature does not apply."""
         found = features[self.feature]
         share = (found > self.threshold).astype(np.float64)
-        with np.errstate(over="ignore"):  # a split that only asks whether the feature is there has a huge threshold
+        with np.errstate(over="ignore"):  # a split that only tests for a feature's presence has a huge threshold
             ramp = (found[self.ramps] - self.threshold[self.ramps]) * self.scale + 0.5
         share[self.ramps] = ramp.clip(0.0, 1.0)
         missing = np.isnan(found)
@@ -108,23 +108,23 @@ class SoftTrees:
 
 
 def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
-    """Return positions of the nodes by depth: of a level's splits first all left children, then all right ones.
+    """Return positions of the nodes by depth; after a level's splits, all left children, then all right ones.
 
     Raises:
-        TreeError: A node has two parents or none, stands before its parent, or splits by what is no feature.
+        TreeError: A node has two parents or none, comes before its parent, or splits by an unknown feature.
     """
     count = len(nodes.feature)
     inner = nodes.feature >= 0
     parents = np.flatnonzero(inner)
     children = np.concatenate((nodes.left[inner], nodes.right[inner]))
     if children.size and (np.any(children <= np.tile(parents, 2)) or children.max() >= count):
-        raise TreeError("a child stands before its parent or is not there")
+        raise TreeError("a child comes before its parent or does not exist")
     if nodes.roots.size == 0 or nodes.roots.min() < 0 or nodes.roots.max() >= count:
-        raise TreeError("there is no root, or one that is no node")
+        raise TreeError("no root, or a root that is not a node")
     if nodes.feature.max() >= features:
-        raise TreeError(f"a node splits by feature {int(nodes.feature.max())}, of {features}")
+        raise TreeError(f"a node splits by feature {int(nodes.feature.max())}, but there are only {features}")
     if np.any(np.bincount(np.concatenate((nodes.roots, children)), minlength=count) != 1):
-        raise TreeError("a node is the child of two, or of none and no root")
+        raise TreeError("a node has two parents, or none and is not a root")
     levels = [nodes.roots]
     while np.any(inner[levels[-1]]):
         if len(levels) == MAX_LEVELS:
@@ -135,9 +135,9 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raise TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
+    """Raise TreeError unless the high side's leaves bound the low side's in each monotone split.
 
-    Wherever the thresholds stand, more of the feature then never takes an item to a worse leaf.
+    Then more of the feature never takes an item to a worse leaf, whatever the thresholds.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):

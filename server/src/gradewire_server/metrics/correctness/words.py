@@ -1,4 +1,4 @@
-"""Words of an item as features compare them: recall, other forms, near-equal spellings, and words that are missing."""
+"""Compare the words of an item: recall, other forms, similar spellings, and missing words."""
 
 import re
 import tomllib
@@ -20,37 +20,37 @@ from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a prediction or question that are read, white space before them left out."""
+"""Characters that are read of a prediction or question, without leading white space."""
 MAX_WORDS: Final = 2_048
-"""Words among them."""
+"""Words that are read of a prediction or question."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Characters of one reference that features are made of."""
+"""Characters of one reference that features use."""
 
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""The features, and the words that they look for."""
+"""The features and the words that they look for."""
 STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
 FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
-"""Stop words, and further words that say how others belong together."""
+"""Stop words, and further words that connect others."""
 
 _LAST_ORDINAL: Final = 20
-# Not "one", which is a pronoun more often, and not "second", which is a unit.
+# Not "one", which is usually a pronoun, nor "second", which is a unit.
 _DIGITS: Final = {
     word: str(value)
     for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
     if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
-"""Number words as digits; ordinals to the twentieth."""
+"""Number words as digits; ordinals up to the twentieth."""
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _KEPT_TEXTS: Final = 64
-"""Texts whose words are kept, for several features read each text of an item; 12 MB where all have MAX_CHARACTERS."""
+"""Texts whose words are cached, since several features read each text; 12 MB if all have MAX_CHARACTERS."""
 _MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
 _SHORT: Final = 3
 _ECHO_SHARE: Final = 0.2
 _MARKS: Final = re.compile("[\u0300-\u036f]")
-# Letters whose stroke or hook is no mark that normalisation takes off.
+# Letters with a stroke or hook, which normalisation does not remove.
 _LETTERS: Final = str.maketrans({
     "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u00f0": "d", "\u00fe": "th",
     "\u0131": "i", "\u0127": "h", "\u014b": "ng",
@@ -60,20 +60,20 @@ _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _HALF: Final = "1\u20442"
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _APOSTROPHE: Final = re.compile("['\u2018\u2019`](?:s\\b)?")
-# What a reference adds to its answer: "ABBA (he directed their films)", "turlough, or turlach".
+# Additions to the answer in a reference: "ABBA (he directed their films)", "turlough, or turlach".
 _ASIDE: Final = re.compile(r"\([^()]*\)|,? or .*", re.DOTALL)
 _PART: Final = re.compile(r",| and |&|;")
 
 _WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
-# A name of several words, with the small words that stand inside names.
+# A name of several words, with the small words inside names.
 _NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
 _SHORT_ANSWER: Final = 8
-"""Words of an answer that may be a name as a whole, however it is written."""
+"""Words of an answer that may be a name as a whole, however it is spelled."""
 _MOST_WORDS: Final = 64
-"""Words of a reference that other forms are looked for."""
+"""Words of a reference whose other forms are searched."""
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
@@ -81,22 +81,23 @@ _MAX_LETTERS: Final = 64
 _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _LEAST_BEGINNING: Final = 4
-"""Letters in which two words of the dictionary begin alike, to be near each other."""
+"""Equal first letters that make two dictionary words similar."""
 _PROVES: Final = 0.5
-"""Weight of a word from which on it has to be there."""
+"""Weight from which a word must be present."""
 
 _ALL: Final = 0.99
-"""Recall from which on a part is there."""
-# Between modifiers and a head stand none of these but "and": an English phrase ends before them.
+"""Recall from which a part is present."""
+# An English noun phrase ends before these words; only "and" and the like may come between modifiers and head.
 _BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
 _COMMA: Final = re.compile(r"[,;:(]")
 
 
 def folded(text: str) -> str:
-    """Case-folded, compatibility forms and digits of all scripts replaced, without Latin, Greek and Cyrillic accents.
+    """Case-fold and decompose a text; replace digits of all scripts and remove accents.
 
-    Apostrophes go with their s, commas within numbers ("1,000"), stops between initials ("U.S.A."); "\u00bd" is "half".
-    At most four times as long as the text: one character may stand for eighteen.
+    Accents of Latin, Greek and Cyrillic letters, apostrophes (with their s), commas within numbers ("1,000") and stops
+    between initials ("U.S.A.") are removed; "\u00bd" becomes "half". The result is at most four times as long: one
+    character may stand for eighteen.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
@@ -111,13 +112,13 @@ def folded(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text as phrases are looked for in it: case-folded, with plain apostrophes."""
+    """Return a text for phrase searches: case-folded, with plain apostrophes."""
     return text[:MAX_CHARACTERS].replace("\u2019", "'").casefold()
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """Return the first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""
+    """Return the first words of a folded text as lemmas, with digits for number words; at least one."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
@@ -125,35 +126,35 @@ def folded_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text as features read it: its beginning, at most MAX_CHARACTERS, and the folded words of that."""
+    """A text for features: its beginning, at most MAX_CHARACTERS, and the folded words in it."""
 
     raw: str
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str, most: int = MAX_CHARACTERS) -> "FeatureText":
-        """Read the first `most` characters of a text that may begin with any number of blanks."""
+        """Read the first `most` characters of a text after any leading blanks."""
         begin = text.lstrip()[:most]
         return cls(begin, folded_words(begin))
 
     @cached_property
     def distinct(self) -> frozenset[str]:
-        """Each word once."""
+        """The set of words."""
         return frozenset(self.words)
 
     @cached_property
     def spaced(self) -> str:
-        """The words between single blanks, with one at both ends: " a b " holds " b " and not " c"."""
+        """The words between single blanks, with one at both ends: " a b " contains " b " but not " c"."""
         return f" {' '.join(self.words)} "
 
     @cached_property
     def content(self) -> tuple[str, ...]:
-        """Its words that are no stop words, in order; all of them where there is no other."""
+        """The words that are not stop words, in order; all words if there are no others."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
 
 def core_of(reference: FeatureText) -> FeatureText:
-    """A reference without its asides in brackets and its second spellings behind "or"; itself where nothing is left."""
+    """Return a reference without asides in brackets and spellings after "or"; unchanged if nothing is left."""
     text = _ASIDE.sub("", reference.raw)
     return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
 
@@ -165,7 +166,7 @@ def parts_of(reference: FeatureText) -> list[FeatureText]:
 
 
 def weight(word: str, asked: Collection[str]) -> float:
-    """What a word of a reference proves by standing in an answer, 0.01 to 1; `asked` are the question's words."""
+    """Return how much a word of a reference proves in an answer, 0.01 to 1; `asked` are the question's words."""
     if word in STOP_WORDS:
         return _STOP_WEIGHT
     full = 1.0 if len(word) > _SHORT or word.isdigit() else _SHORT_WEIGHT
@@ -173,9 +174,9 @@ def weight(word: str, asked: Collection[str]) -> float:
 
 
 def recall(reference: FeatureText, answer: Collection[str], asked: Collection[str]) -> float:
-    """Return weighed share of a reference's distinct words that stand in an answer, 0 to 1."""
+    """Return the weighted share of a reference's distinct words that an answer has, 0 to 1."""
     found = whole = 0.0
-    for word in dict.fromkeys(reference.words):  # in order: sums are the same on every machine
+    for word in dict.fromkeys(reference.words):  # in order, so that sums are the same on every machine
         worth = weight(word, asked)
         whole += worth
         found += worth if word in answer else 0.0
@@ -183,7 +184,7 @@ def recall(reference: FeatureText, answer: Collection[str], asked: Collection[st
 
 
 def share(found: Iterable[bool]) -> float:
-    """Return the share of the flags that are true; NaN where there are none."""
+    """Return the share of true flags; NaN without flags."""
     flags = list(found)
     return sum(flags) / len(flags) if flags else float("nan")
 
@@ -217,12 +218,12 @@ def _parts(reference: FeatureText, said: frozenset[str]) -> list[str]:
 
 
 def _can_be_glued(one: str, other: str) -> bool:
-    """Return whether two words may be written as one: long enough together, or initials of a name ("J. K.", "JK")."""
+    """Return whether two words may be written as one: long enough, or initials of a name ("J. K.", "JK")."""
     return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
 def _plural(word: str, said: frozenset[str]) -> bool:
-    """Return of words in the dictionary lemmas are compared already."""
+    """Return whether an answer has the plural or singular of a word outside the dictionary, which has no lemma."""
     if not word.isalpha() or len(word) < _LEAST_GLUED - 1 or word in known_words():
         return False
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
@@ -231,7 +232,7 @@ def _plural(word: str, said: frozenset[str]) -> bool:
 def _named(
     reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
 ) -> list[str]:
-    """Return the words of a name of which the answer has the initials, or the initials for which it has the name."""
+    """Return the words of a name if the answer has its initials, or the initials if it has the name."""
     words = reference.content[:_MOST_WORDS]
     if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
         return list(words)
@@ -239,13 +240,13 @@ def _named(
 
 
 def _written_initials(text: str) -> frozenset[str]:
-    """Return what a text writes in capitals, with stops or without, in lower case: "U.S.A." and "USA" are "usa"."""
+    """Return the initials in a text, in lower case: "U.S.A." and "USA" are "usa"."""
     found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
     return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
 
 
 def _initials_of_names(answer: FeatureText) -> Iterator[str]:
-    """Return initials of the names in an answer, with and without the small words in them."""
+    """Return the initials of the names in an answer, with and without their small words."""
     for match in _NAME.finditer(answer.raw):
         words = re.split(r"[ -]", match[0])[: 2 * _MOST_INITIALS]
         words = words[1:] if words[0].lower() in STOP_WORDS else words
@@ -258,13 +259,13 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
 def spelling_features(
     candidates: Sequence[FeatureText], best: FeatureText, answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
-    """Return near-equal spellings of SMILE's best reference and of the candidates, the closest first; 0 to 1 each.
+    """Return similar spellings of SMILE's best reference and of the candidates, closest first; 0 to 1 each.
 
     Returns:
-        `spelling_least`: of the best reference's words that prove something, the lowest similarity (by insertions and
-            deletions) to the closest word of the answer; NaN where no word does. `spelling_begin`: weighed mean of the
-            Jaro-Winkler similarities, of the better one of best and closest reference. `spelling_within`: of the
-            candidate that is closest to a stretch of the answer.
+        `spelling_least`: the lowest similarity (by insertions and deletions) of the best reference's important words to
+        the closest word of the answer; NaN without such words. `spelling_begin`: weighted mean of the Jaro-Winkler
+        similarities, the better one of best and closest reference. `spelling_within`: similarity of the candidate that
+        is closest to a part of the answer.
     """
     words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
     texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
@@ -294,7 +295,7 @@ def _first_words(reference: FeatureText) -> list[str]:
 
 
 def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
-    """Return how close the closest word of an answer is to each word, 0 to 1; of numbers only equal ones are."""
+    """Return the similarity of each word to the closest word of an answer, 0 to 1; numbers must be equal."""
     known = known_words()
     unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
     closeness = []
@@ -311,14 +312,14 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return whether all but a letter of the shorter of two words, and four of its letters, begin the other one."""
+    """Return whether a word begins with the other one but for a letter, and with at least four of its letters."""
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
     )
 
 
 def _within(text: str, whole: str) -> float:
-    """0 to 1. A text without letters is there as a whole, or not at all."""
+    """Return the similarity, 0 to 1, of a text to the closest part of an answer; without letters it must be equal."""
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
@@ -327,14 +328,14 @@ def _within(text: str, whole: str) -> float:
 def missing_features(
     best: FeatureText, parts: Sequence[FeatureText], said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """Return what of the best reference an answer has, by the place of a word; NaN where it has no such word.
+    """Return which of the best reference's words an answer has, by their role; NaN without such words.
 
-    `parts` are the reference's, `said` the answer's words with other forms, `asked` the question's.
+    `parts` are the reference's parts, `said` the answer's words with other forms, `asked` the question's words.
 
     Returns:
-        `head_recall`: whether the head of the reference's phrase is there. `modifier_recall`: share of its other new
-            words. `name_recall`: share of its new words that no dictionary has, names mostly. `member_recall`: share of
-            the parts of a list that are there as a whole.
+        `head_recall`: 1 if the head of the reference's phrase is present. `modifier_recall`: share of its other new
+        words. `name_recall`: share of its new words that no dictionary has, mostly names. `member_recall`: share of the
+        parts of a list that are completely present.
     """
     core = core_of(best)
     new = [word for word in dict.fromkeys(core.content) if word not in asked]
@@ -350,10 +351,10 @@ def missing_features(
 
 
 def head_of(reference: FeatureText) -> str:
-    """Return the last word that counts before the first preposition, verb or comma behind one.
+    """Return the last content word before the first preposition, verb or comma after one.
 
-    "kitchen" of "a large kitchen in the old house"; of a phrase that begins with such a word, the last one before the
-    next.
+    This is "kitchen" in "a large kitchen in the old house". If a phrase begins with such a word, it is the last content
+    word before the next one.
     """
     words = FeatureText.of(_COMMA.split(reference.raw, 1)[0]).words if _COMMA.search(reference.raw) else reference.words
     head = ""

@@ -1,1 +1,1 @@
-"""Metrics that ask an encoder or a grader."""
+"""Metrics that use an encoder or a grader."""

@@ -1,7 +1,7 @@
 """BERTScore: greedy matching of tokens by cosine, one prediction with many references at a time.
 
 Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precision, F1, importance weighting, baseline
-rescaling), as the package bert-score 0.3.13 computes them: the tokens around a text weigh nothing, and may be matched.
+rescaling), as in the package bert-score 0.3.13: the special tokens around a text have no weight, but may be matched.
 """
 
 from collections.abc import Sequence
@@ -43,20 +43,20 @@ from gradewire_server.metrics.common import (
 _TINY = 1e-12
 
 _ROUND_CHARACTERS: Final = 8192
-"""References whose token vectors are held at a time: an item may have a thousand of them, 400 KB each."""
+"""Characters of references whose token vectors are held at a time: an item may have a thousand references of 400 KB."""
 _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compare a prediction, a token of which weighs more than 0, with each reference; these may weigh nothing.
+    """Compare a prediction, which has a token with a weight, with each reference.
 
-    `corpus` weighs tokens by how rare they are, None all alike; `question_end` as in `weights`.
+    `corpus` weights tokens by rarity, None equally; see `weights` for `question_end`.
 
     Returns:
-        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 where one of the others is not above 0:
-            they have no harmonic mean. -inf in the row of a reference that weighs nothing, for it has no recall.
+        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 unless both others are positive, since
+        there is no harmonic mean. The row of a reference without weights is -inf, because it has no recall.
     """
     values = np.full((len(references), 3), -np.inf)
     weighed = [weights(reference, corpus, question_end) for reference in references]
@@ -76,15 +76,15 @@ def match(
 
 
 def behind_question(question: str, answer: str) -> str:
-    """Return the text that stands for an answer where the question is compared with it."""
+    """Return the text for an answer that is compared together with the question."""
     return f"{question} {answer}"
 
 
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
-    """Return the weight of each token, 0 or more.
+    """Return the weight of each token, at least 0.
 
-    None has any where the text was cut before its answer begins: `question_end` is where the question before it ends,
-    in characters, 0 without one.
+    All are 0 if the text was cut before its answer begins. `question_end` is the end of the preceding question in
+    characters, 0 without one.
     """
     counted = text.ids >= 0
     if not (counted & (text.offsets[:, 1] > question_end)).any():
@@ -97,7 +97,7 @@ def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end
 
 
 def rescaled(values: NDArray[np.float64], baseline: tuple[float, float, float] | None) -> NDArray[np.float64]:
-    """`match`'s values stretched so that those of unrelated texts, the baseline, become 0 and 1 stays 1."""
+    """Rescale the values of `match`, so that the baseline of unrelated texts becomes 0 and 1 stays 1."""
     base = np.array(baseline, np.float64)
     return np.asarray((values - base) / (1 - base), np.float64)
 
@@ -109,7 +109,7 @@ def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParameters(EncoderParameters):
-    """Parameters of `bertscore`, as types.proto describes them; `layer` None becomes the model's own choice."""
+    """The parameters of `bertscore` (see types.proto); a `layer` of None becomes the model's choice."""
 
     measure: Measure = Measure.F1
     layer: int | None = None
@@ -119,27 +119,27 @@ class BertscoreParameters(EncoderParameters):
 
     @property
     def corpus(self) -> Corpus:
-        """Whose references the weights are counted over."""
+        """The corpus over whose references the weights are counted."""
         return self.idf
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """With layer and threshold filled in; ParameterError for a layer or a baseline that the model lacks."""
+        """Return the parameters with layer and threshold; ParameterError if the model lacks layer or baseline."""
         layers = {each.number: each for each in metadata.token_layers}
         number = metadata.bertscore_layer if self.layer is None else self.layer
         if number not in layers:
             known = ", ".join(map(str, layers)) or "no layer"
-            raise ParameterError("layer", f"this model gives token vectors of {known}, not of {number}")
+            raise ParameterError("layer", f"this model has no token vectors of layer {number}, only of {known}")
         if self.rescale and layers[number].baseline is None:
             raise ParameterError(
                 "rescale",
-                f"the built model has no baseline for layer {number}; where the catalog has one, "
-                "`gradewire models build` writes it; otherwise leave rescaling out",
+                f"the built model has no baseline for layer {number}. If the catalog has one, "
+                "run `gradewire models build`; otherwise leave out rescale",
             )
         return EncoderParameters.resolved(replace(self, layer=number), metadata)
 
 
 class Bertscore:
-    """Precision, recall and F1 of the reference with the highest measure; equal ones: the lowest index."""
+    """Precision, recall and F1 of the reference with the highest measure; the lowest index of equal ones."""
 
     info = MetricInfo(
         name="bertscore",
@@ -153,7 +153,7 @@ class Bertscore:
 
     @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
-        """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
+        """Request token vectors in one round, or more for long references, and the corpus for weights."""
         stop_at(_check_question(item.question, parameters))
         values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
@@ -173,7 +173,7 @@ class Bertscore:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
-        """Ask for the references' token vectors."""
+        """Request the references' token vectors."""
         stop_at(_check_question(entry.question, parameters))
         for texts in _chunks(_sides(entry.question, entry.references, parameters)):
             yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
@@ -184,7 +184,7 @@ def _compare(item: Item, parameters: BertscoreParameters) -> Rounds[tuple[NDArra
     """Return the values of `match`, whether a text was cut, and the name of the corpus."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
+    # Count over the compared texts: in bare references, a question's words would be the rarest.
     counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
     statistics = () if parameters.idf is Corpus.NONE else (counted,)
     (prediction,), references, *corpora = yield from ask_together(
@@ -214,8 +214,8 @@ def _check_corpus(corpus: DocumentFrequencies | None) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"idf: {shortened(corpus.name)} is a single reference, over which no token is rarer than another; score "
-        "several questions in one request, prepare a set of them, or leave weights out",
+        f"idf: {shortened(corpus.name)} is a single reference, in which no token is rarer than another. Score "
+        "several questions in one request, prepare a set of them, or leave out idf",
     )
 
 
@@ -225,14 +225,14 @@ def _check_prediction(
     if weights(prediction, corpus, question_end).any():
         return None
     if not (prediction.ids >= 0).any():
-        return Failure(Status.EMPTY_PREDICTION, "prediction: the encoder reads no token in it")
+        return Failure(Status.EMPTY_PREDICTION, "prediction: has no token of the encoder")
     return Failure(Status.INVALID_INPUT, "prediction: " + _why_weightless(corpus))
 
 
 def _why_weightless(corpus: DocumentFrequencies | None) -> str:
     if corpus is None:
-        return "nothing of it is read: it holds no token of the encoder, or the question before it takes all its room"
-    return f"it has no token with a weight: each stands in all {corpus.documents} references of {corpus.name}"
+        return "has no token that the encoder reads, or the question before it leaves no room"
+    return f"has no token with a weight, since each is in all {corpus.documents} references of {corpus.name}"
 
 
 def _sides(question: str, answers: Sequence[str], parameters: BertscoreParameters) -> tuple[str, ...]:

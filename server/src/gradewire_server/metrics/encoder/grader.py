@@ -1,4 +1,4 @@
-"""Metric `grader`: the probability of a trained model that an answer is right, for the best of its references."""
+"""Metric `grader`: a trained model's probability that an answer is right, for the best of its references."""
 
 import math
 from collections.abc import Sequence
@@ -19,33 +19,33 @@ from gradewire_server.metrics.common import (
 )
 
 MAX_CHARACTERS: Final = 32_768
-"""Of each text: far more than a grader reads of it, and few enough to be written beside a thousand references."""
+"""Characters of each text: far more than a grader reads, and few enough to copy for a thousand references."""
 
 _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """Return the item's question and answer with each of these references; a blank question is empty."""
+    """Return the item's question and answer with each of these references; a blank question becomes empty."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
 
 
 def is_shortened(item: Item, references: Sequence[int]) -> bool:
-    """Return whether `graded_texts` leaves out a part of a text."""
+    """Return whether `graded_texts` shortens a text."""
     texts = (item.question, item.prediction, *(item.references[index] for index in references))
     return any(len(text) > MAX_CHARACTERS for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
 class GraderParameters(Parameters):
-    """Parameters of `grader`: its plain name."""
+    """The parameters of `grader`: the model's plain name."""
 
     model: str = ""
 
 
 class Grader(NothingToPrepare):
-    """Logistic function of the best reference's logit; equal ones: the lowest reference index."""
+    """The logistic function of the best reference's logit; the lowest index of equal ones."""
 
     info = MetricInfo(
         name="grader",
@@ -55,14 +55,14 @@ class Grader(NothingToPrepare):
         citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
         "docs/reference/metrics.md",
         needs_grader=True,
-        advice="On labelled answers to text questions grader-mini agrees less with people than smile and correctness "
-        "do: docs/research/grader.md.",
+        advice="On labelled answers to text questions grader-mini agrees less with annotators than smile and "
+        "correctness do: docs/research/grader.md.",
     )
     parameters_type = GraderParameters
 
     @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
-        """Ask one round: the answer beside each reference. The question may be empty."""
+        """Request one round: the answer with each reference. The question may be empty."""
         references = range(len(item.references))
         grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)

@@ -17,9 +17,9 @@ from gradewire_server.metrics.common import (
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """Return the largest cosine of one prediction with a vector for each reference; of equal ones the lowest index.
+    """Return the largest cosine of a prediction and the references; the lowest index of equal ones.
 
-    `threshold` None gives no verdict.
+    Without a `threshold` there is no verdict.
     """
     cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
     best = first_of_the_highest(cosines)
@@ -33,7 +33,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
 
 
 class Sbert:
-    """Largest cosine of prediction and references, both raw; equal ones: the lowest reference index."""
+    """The largest cosine of prediction and raw references; the lowest index of equal ones."""
 
     info = MetricInfo(
         name="sbert",
@@ -47,7 +47,7 @@ class Sbert:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Ask one round: the prediction and its references."""
+        """Request one round: the prediction and its references."""
         del metadata
         needs = sentence_needs(parameters.model, item.prediction, item.references)
         prediction, references = yield from ask_together(*needs)
@@ -55,5 +55,5 @@ class Sbert:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Ask for the references."""
+        """Request the references."""
         return (yield from embed_references(parameters.model, entry.references))

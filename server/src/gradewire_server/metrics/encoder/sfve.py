@@ -1,4 +1,4 @@
-"""Metric `sfve`: cosines of sentence vectors with the question before both answers, of a long one its end."""
+"""Metric `sfve`: cosines of sentence vectors with the question (the end of a long one) before both answers."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,16 +23,16 @@ from gradewire_server.metrics.common import (
 from gradewire_server.metrics.encoder.sbert import closest_reference
 
 _SIZES: Final = tuple(size for power in range(4, 15) for size in (2**power, 3 * 2 ** (power - 1)))
-"""Characters that are tried, 16 to 24 576."""
+"""Numbers of characters to try, 16 to 24,576."""
 _SHORTEST_ANSWER: Final = "a"
 _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: leaves no room for an answer in what the encoder reads")
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return as much of a question's end as leaves room for an answer, all of it where that does; it is not blank.
+    """Return the longest end of a non-blank question that leaves room for an answer.
 
-    Cut inside the question, all texts are equal, whatever the answers are. What is kept takes half of what the encoder
-    reads, or a little less: it is the longest of _SIZES, from the begin of a word on, that fits twice.
+    If the encoder cuts inside the question, all texts are equal, whatever the answers are. The kept part takes at most
+    half of the encoder's input: it is the longest of _SIZES, from the beginning of a word on, that fits twice.
 
     Raises:
         FailureError: INVALID_INPUT, not even its last word leaves room.
@@ -57,19 +57,19 @@ def _fits(model: str, text: str) -> Rounds[bool]:
 
 
 def _end(text: str, size: int) -> str:
-    """Return the last characters, without the part of a word that they may begin with."""
+    """Return the last characters, without a partial word at their beginning."""
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
 
 
 class Sfve:
-    """Largest cosine of prediction and references, each with the question; equal ones: the lowest reference index."""
+    """The largest cosine of prediction and references, each with the question; the lowest index of equal ones."""
 
     info = MetricInfo(
         name="sfve",
         version=1,
-        description="Largest cosine of the sentence vectors of prediction and references, each behind the question.",
+        description="Largest cosine of the sentence vectors of prediction and references, each after the question.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,
@@ -78,7 +78,7 @@ class Sfve:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """One round; more where a text was cut, to see whether anything of the answer was read, and to read it."""
+        """Request one round, and further ones if a text was cut, to make room for the answers."""
         del metadata
         stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
@@ -93,7 +93,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Ask for the references, each with the question, as `score` does."""
+        """Request the references, each with the question, like `score`."""
         stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))
@@ -108,7 +108,7 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """Return what may be put before a thousand references, of a question that is longer than any encoder reads."""
+    """Return the part of a question to put before a thousand references; no encoder reads more."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 

@@ -1,1 +1,1 @@
-"""Metrics that ask a judge."""
+"""Metrics that use a judge."""

@@ -1,4 +1,4 @@
-"""`auto`: exact match and `correctness` decide where they are sure, a judge where they are not."""
+"""`auto`: exact match and `correctness` decide if they are sure, otherwise a judge."""
 
 import json
 from dataclasses import dataclass, replace
@@ -18,12 +18,13 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 _RANGE: Final = 2.0**64
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""Of `correctness` here: its own band is then its verdict's edge, and UNCERTAIN marks denials ("It is not Paris")."""
+"""`correctness` with this confidence has a band of a single point, so that UNCERTAIN marks denials ("It is not
+Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
-    """Return whether an answer is of the sample, a `share` (0 to 1) of all; each seed draws an independent one.
+    """Return whether an answer is in the sample, a `share` (0 to 1) of all; seeds draw independently.
 
     Its question, references, prediction and captions count; its id and group do not.
     """
@@ -36,7 +37,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """The OK result of the metric that decides without a judge, and how sure it is: EXACT, or 0.5 to 1."""
+    """An OK result without a judge, its metric, and its confidence: EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult
@@ -44,13 +45,13 @@ class _Cheap:
 
 
 class Auto:
-    """A cascade in one request: who is sure enough decides, and the result says who that was."""
+    """A cascade in one request. The first metric that is sure enough decides, and the result names it."""
 
     info = MetricInfo(
         name="auto",
         version=VERSION,
-        description="exact_match and correctness where they are sure, by a bound on their errors that was fitted on "
-        "labelled answers; a judge where they are not, unless it was no better there. Says who decided and why.",
+        description="exact_match and correctness decide if they are sure, by a bound on their errors fitted on "
+        "labelled answers; otherwise a judge, unless it was no better there. The result names the metric that decided.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
         needs_model=True,
         judge_parameter="judge_model",
@@ -63,7 +64,7 @@ class Auto:
 
     @scoring
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
-        """The rounds of `correctness` unless a reference is matched, then those of the judge where it is asked."""
+        """Request the rounds of `correctness` unless a reference matches, then those of the judge if needed."""
         stop_at(check_judged(item))
         found = find_fit(metadata, parameters)
         if isinstance(found, str):
@@ -85,13 +86,13 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """Return what `correctness` asks for; a judge reads the references with each answer."""
+        """Return the preparation of `correctness`; a judge reads the references with each answer."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
 def confidence(said: MetricResult) -> float:
-    """Return how sure `correctness` is of its verdict: its probability, 0.5 where the answer denies what it says."""
+    """Return the confidence of `correctness` in its verdict: its probability, but 0.5 for a denial."""
     probability = said.score or 0.0
     denied = ResultWarning.UNCERTAIN in said.warnings
     return CONFIDENCE_OF_FITS if denied else max(probability, 1 - probability)
@@ -99,7 +100,7 @@ def confidence(said: MetricResult) -> float:
 
 def _parts(cheap: _Cheap, judged: MetricResult | None, band: Band, fit: AutoFit, *, sampled: bool) -> AutoParts:
     lower, upper = band.probabilities
-    told = AutoParts(
+    parts = AutoParts(
         decided_by=cheap.by,
         reason="sample" if sampled else "certain",
         probability=cheap.result.score if isinstance(cheap.result.parts, CorrectnessParts) else None,
@@ -109,19 +110,19 @@ def _parts(cheap: _Cheap, judged: MetricResult | None, band: Band, fit: AutoFit,
         fit=fit.identity,
     )
     if judged is not None:
-        told = replace(told, judge_status=judged.status.name, judge_score=judged.score, judge_correct=judged.correct)
+        parts = replace(parts, judge_status=judged.status.name, judge_score=judged.score, judge_correct=judged.correct)
     if band.asks(cheap.confidence):
         failed = judged is None or judged.status is not Status.OK
-        return replace(told, decided_by="nobody" if failed else "judge", reason="band")
-    return replace(told, reason="refused") if band.holds(cheap.confidence) else told
+        return replace(parts, decided_by="nobody" if failed else "judge", reason="band")
+    return replace(parts, reason="refused") if band.holds(cheap.confidence) else parts
 
 
 def _decided(cheap: _Cheap, judged: MetricResult | None, band: Band, parts: AutoParts) -> MetricResult:
     if parts.reason == "band" and judged is not None:
-        # A judge that fails is no reason to take another verdict without a word: its status is the result's.
+        # A failing judge does not silently fall back to another verdict: the result has its status.
         return replace(judged, parts=parts)
     result = cheap.result
-    # What correctness's own band of one point warns of is told by the reason.
+    # The reason replaces the warning of correctness's own band, which is a single point.
     others = tuple(warning for warning in result.warnings if warning != ResultWarning.UNCERTAIN)
     uncertain = (ResultWarning.UNCERTAIN,) if band.holds(cheap.confidence) else ()
     return replace(result, warnings=(*others, *uncertain), parts=parts)

@@ -1,6 +1,6 @@
-"""Parameters of `auto` and its fits: how sure cheap metrics have to be, and where the judge is worth asking.
+"""Parameters of `auto` and its fits: the confidence that cheap metrics need, and when the judge is worth its cost.
 
-The form in which fits are stored, and what they promise: docs/reference/auto.md.
+docs/reference/auto.md describes the stored form of fits and their guarantees.
 """
 
 import math
@@ -29,23 +29,23 @@ from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibr
 DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
 EXACT: Final = 2.0
-"""Confidence of an exact match: above that of every probability."""
+"""The confidence of an exact match, above every probability."""
 _LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
 _BEGINNING: Final = "^[0-9a-f]{12,64}$"
-"""Of a digest: as many digits as a metric line has of it, or more."""
+"""Prefix of a digest, at least as long as in a metric's identifier."""
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
-"""What fits called `correctness_fit` that were made when the metric had another name."""
+"""Names of `correctness_fit` in fits from before the metric was renamed."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """The least confidence from which a verdict is accepted without the judge (None: never), by risk or budget."""
+    """The least confidence of a verdict without the judge (None: never), by risk or budget."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -54,13 +54,13 @@ class EntryForm(BaseModel):
 
 
 class AutoFitForm(VersionedForm):
-    """A whole fit; what else stands in it is its provenance and its figures, which no verdict is made of.
+    """A whole fit. Other fields are provenance and statistics, which affect no verdict.
 
     Attributes:
-        correctness_fit: Identity of the fit of `correctness` whose probabilities it was made on.
-        judge_digest: Of the judge, its first 12 digits or more; likewise of the prompt that it was shown.
-        delta: The bounds of the risks hold with the probability 1 - delta each.
-        asked_below: Confidence below which the judge is worth asking; None: nowhere.
+        correctness_fit: Identity of the fit of `correctness` whose probabilities it uses.
+        judge_digest: At least 12 digits of the judge's digest, like `prompt_digest` for its prompt.
+        delta: Each bound of a risk holds with the probability 1 - delta.
+        asked_below: Confidence below which the judge is worth asking; None if it never is.
     """
 
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
@@ -103,13 +103,13 @@ JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AutoParameters(Parameters):
-    """Parameters of `auto`, as types.proto describes them; `calibration` says whose fit `fit` is.
+    """The parameters of `auto` (see types.proto); `calibration` names the source of `fit`.
 
-    `prompts` is no parameter: the judge metric's prompt is looked up there.
+    `prompts` is not a parameter, but the library with the judge metric's prompt.
 
     Raises:
-        ParameterError: A choice that does not exist, a share out of range, a risk beside a budget, a fit that is not 8
-            to 64 hex digits, or a judge metric that cannot show captions.
+        ParameterError: A choice does not exist, a share is out of range, both risk and budget are set, the fit is not 8
+            to 64 hex digits, or the judge metric cannot show captions.
     """
 
     model: str = ""
@@ -127,7 +127,7 @@ class AutoParameters(Parameters):
     def __post_init__(self) -> None:
         take_choices(self)
         if self.risk is not None and self.judge_budget is not None:
-            raise ParameterError("judge_budget", "stands in place of risk: leave one of them out")
+            raise ParameterError("judge_budget", "cannot be combined with risk. Leave out one of them")
         if self.judge_budget is None:
             object.__setattr__(self, "risk", DEFAULT_RISK if self.risk is None else self.risk)
         if self.risk is not None and not (math.isfinite(self.risk) and 0 < self.risk < 1):
@@ -137,11 +137,11 @@ class AutoParameters(Parameters):
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(name, f"must be a number from 0 to 1, not {share}")
         check_fit_name(self.fit)
-        self.judge_parameters  # noqa: B018 - raises where the judge metric does not take them
+        self.judge_parameters  # noqa: B018 - raises if the judge metric does not accept them
 
     @property
     def judge_parameters(self) -> JudgeParameters:
-        """Those of the judge metric."""
+        """The parameters of the judge metric."""
         parameters: JudgeParameters = JUDGED[self.judge].parameters_type(
             model=self.judge_model, caption=self.caption, prompts=self.prompts
         )
@@ -159,7 +159,7 @@ class AutoParameters(Parameters):
 
     @override
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
+        """Return the parameters with the model's fit; ParameterError if it is missing, another one or unusable."""
         check_readable(metadata)
         found = find_fit(metadata, self)
         if isinstance(found, str):
@@ -168,7 +168,7 @@ class AutoParameters(Parameters):
         check_identity(fit.identity, self.fit)
         least = fit.form.risks[0].share
         if self.risk is not None and least > self.risk:
-            raise ParameterError("risk", f"must be at least {least:g}, the least that was fitted for")
+            raise ParameterError("risk", f"must be at least {least:g}, the smallest fitted risk")
         return replace(self, fit=fit.identity, calibration=described)
 
     @override
@@ -179,7 +179,7 @@ class AutoParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The confidence from which a verdict is accepted without the judge (infinite: never), and below which it is asked.
+    """The confidence from which a verdict needs no judge (infinite: never), and below which the judge decides.
 
     Between the two a verdict is refused.
     """
@@ -188,7 +188,7 @@ class Band:
     asked_below: float
 
     def holds(self, confidence: float) -> bool:
-        """Return whether a verdict of that confidence is inside: nobody cheap is sure of it."""
+        """Return whether a verdict of that confidence is inside, so that no cheap metric is sure of it."""
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
@@ -197,36 +197,36 @@ class Band:
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """Probabilities between which the band lies; 0 and 1 where `correctness` never decides."""
+        """The probabilities at the band's ends; 0 and 1 if `correctness` never decides."""
         upper = min(self.accepts_from, 1.0)
         return (0.0, 1.0) if self.accepts_from > 1 else (1 - upper, upper)
 
 
 @dataclass(frozen=True, slots=True)
 class AutoFit:
-    """A fit that was read; its identity is what `fit_id` makes of the stored text."""
+    """A fit that was read; its identity is `fit_id` of the stored text."""
 
     identity: str
     form: AutoFitForm
 
     def band(self, asked: AutoParameters) -> Band:
-        """Return the band of the largest fitted risk, or budget, that is not above the one asked for."""
+        """Return the band of the largest fitted risk, or budget, that does not exceed the requested one."""
         entries, share = self.form.risks, asked.risk
         if share is None:
             entries, share = self.form.budgets, asked.judge_budget or 0.0
         at_most = [entry for entry in entries if entry.share <= share]
-        # Below the least of all nothing is accepted; parameters refuse such a risk before.
+        # Below the smallest fitted risk nothing is accepted; parameters refuse such a risk before.
         accepts_from = _edge(at_most[-1]) if at_most else math.inf
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
 
     def asks_nobody(self, asked: AutoParameters) -> bool:
-        """Return whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
+        """Return whether the judge never decides: it is refused everywhere, or every verdict is accepted."""
         return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)
 def read_auto_fit(text: str) -> AutoFit | str:
-    """Return a stored fit, checked; or, as a text, why it cannot be used. Once per text and process."""
+    """Return a stored fit, checked, or the reason why it cannot be used. Cached per text and process."""
     try:
         form = read_form(text, AutoFitForm, version=VERSION)
     except FitError as error:
@@ -235,9 +235,9 @@ def read_auto_fit(text: str) -> AutoFit | str:
 
 
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
-    """Return the model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
+    """Return the model's fit for a judge metric and judge with its source, or the reason why there is no usable one.
 
-    Without a judge in the encoder's metadata a fit for any judge is taken.
+    Without a judge in the encoder's metadata, a fit for any judge counts.
     """
     how = _REMEDY.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")
@@ -245,8 +245,8 @@ def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, s
     found = [each for each in known if _is_for(each, asked) and (not judge or digest.startswith(_judge_of(each)))]
     if not found:
         return (
-            f"this encoder has no fit for auto with {asked.judge} and the judge {judge or 'asked for'}: labelled "
-            f"answers say when a judge is asked; {how}"
+            f"this encoder has no fit for auto with {asked.judge} and the judge {judge or 'requested'}: labelled "
+            f"answers decide when a judge is needed; {how}"
         )
     fit = read_auto_fit(found[0].fit)
     if isinstance(fit, str):
@@ -257,7 +257,7 @@ def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, s
 
 
 def _is_for(calibration: Calibration, asked: AutoParameters) -> bool:
-    # Which judge is told by its digest: here its name may stand with one and without.
+    # `_judge_of` compares the judge by its digest, since its name here may have a digest or not.
     said = dict(calibration.parameters)
     return said.get("judge") == asked.judge and said.get("caption", "false") == str(asked.caption).lower()
 

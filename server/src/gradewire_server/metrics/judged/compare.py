@@ -1,7 +1,7 @@
-"""The better of two answers in a judge's eyes, asked in both orders.
+"""Let a judge choose the better of two answers, in both orders.
 
 Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference-free and reference-backed, either
-answer first, a tie where the judge says so.
+answer first, a tie if the judge says so.
 """
 
 from collections.abc import Sequence
@@ -56,9 +56,9 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """The most probable one of answer A, answer B and a tie; where an answer is no more probable than another, a tie.
+    """Return the most probable of answer A, answer B and a tie; a tie unless one answer is more probable.
 
-    So answers that change places change the winner, and nothing else.
+    So swapping the answers swaps the winner and changes nothing else.
     """
     a, b, tie = probabilities
     if a > b and a > tie:
@@ -67,9 +67,9 @@ def winner_of(probabilities: tuple[float, float, float]) -> Winner:
 
 
 def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
-    """Return the winner of a pair; None where the orders contradict each other.
+    """Return the winner of a pair; None if the orders contradict each other.
 
-    BOTH takes what both orders say; by MAJORITY a win beside a tie is a win too.
+    BOTH requires the same from both orders; with MAJORITY a win and a tie are also a win.
     """
     found = set(said)
     if len(found) == 1:
@@ -80,7 +80,7 @@ def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
 
 @dataclass(frozen=True, slots=True)
 class CompareParameters(PromptParameters):
-    """Parameters of `compare`, as types.proto describes them."""
+    """The parameters of `compare` (see types.proto)."""
 
     metric: ClassVar[str] = "compare"
 
@@ -100,9 +100,9 @@ _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
 @dataclass(slots=True)
 class Order:
-    """A pair with one of its answers first, and what the judge said of it by name of the step.
+    """A pair with one of its answers first, and the judge's answers by name of the step.
 
-    `probabilities` are of answer A, answer B and a tie, and `extracted` where they were read from the reason alone.
+    `probabilities` are of answer A, answer B and a tie; `extracted` is True if they come from the reason alone.
     """
 
     first: Winner
@@ -115,19 +115,19 @@ class Order:
 
     @property
     def reason(self) -> str:
-        """Return what the judge wrote; empty where nothing was asked for or written."""
+        """The judge's reason; empty if none was requested or written."""
         return self.answers.get("reason", "")
 
     @property
     def verdict(self) -> OrderVerdict:
-        """Return what the judge says in this order."""
+        """The judge's verdict in this order."""
         winner = None if self.probabilities is None else winner_of(self.probabilities)
         return OrderVerdict(
             self.first, winner, self.probabilities, self.label_mass, self.reason, extracted=self.extracted
         )
 
     def take(self, step: Step, answer: Answer, delimiters: Delimiters) -> None:
-        """Take what the judge says in a step; values of labels are those of the first answer."""
+        """Store the judge's answer to a step; values of labels are those of the first answer."""
         read = read_answer(step, answer, delimiters)
         self.unreadable = read if isinstance(read, Failure) else None
         if isinstance(read, Failure):
@@ -143,17 +143,17 @@ class Order:
 
 
 _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
-"""Score of a pair by its winner."""
+"""The score of a pair by its winner."""
 _WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
 _LEAST_CHARACTERS: Final = 64
-"""Of an answer that is cut for a judge: with less of it there is nothing to compare."""
+"""Least characters to which answers are cut for a judge: shorter ones leave nothing to compare."""
 
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
-    """A pair before a judge in both orders, A first and then B first.
+    """A pair for a judge in both orders, A first and then B first.
 
-    `characters` are the longer answer's, as it is shown; `too_long`: the judge cut an answer, or has no room for one.
+    `characters` is the length of the longer answer as shown. `too_long`: the judge cut an answer or has no room for it.
     """
 
     orders: tuple[Order, Order]
@@ -162,21 +162,21 @@ class PairRounds(Exchange):
 
     @property
     def alike(self) -> bool:
-        """Return whether both answers are shown as the same text."""
+        """True if both answers are shown as the same text."""
         return self.orders[0].rendered == self.orders[1].rendered
 
     def compared(self, winner: Winner | None = None) -> Compared:
-        """Return what there is to say of it."""
+        """Return the outcome so far."""
         verdicts = tuple(order.verdict for order in self.orders)
         return Compared(winner, verdicts, "judge" if winner else "", *self.tokens)
 
     def tied(self) -> MetricResult:
-        """Return the result where both answers are shown alike."""
+        """Return the result if both answers are shown alike."""
         compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
         return MetricResult(_POINTS[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
-        """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
+        """Return the result without a winner, with the readable answers if another one is unreadable."""
         result = MetricResult.failed(failure)
         if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
             return result
@@ -184,10 +184,10 @@ class PairRounds(Exchange):
 
 
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
-    """Write a pair that passes `check_pair` into its variant's template, at most so many characters of either answer.
+    """Fill a checked pair into its variant's template, with at most so many characters of either answer.
 
-    Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
-    verdicts are found where those of the first one are kept.
+    Both orders have the same texts, and a pair with swapped answers has the same two orders. So its verdicts are found
+    where those of the first pair are cached.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
@@ -198,11 +198,11 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     shown = None
     if parameters.references:
         counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
-        # Of more aliases than there is room for, those that are closest to what either answer says.
+        # If there is no room for all aliases, show those closest to either answer.
         shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ShownReferences.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
-    # What both answers say praises neither.
+    # Words of both answers praise neither.
     answers = tuple(
         without_praise(answer, variant.delimiters, (*known, other), question=question)
         for answer, other in (neutral, neutral[::-1])
@@ -230,7 +230,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
 
 
 def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    """Return the begin of an answer, and whether there is more."""
+    """Return the beginning of an answer, and whether it was cut."""
     text, cut = cut_to_words(answer, most_words)
     return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
@@ -252,34 +252,34 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
 
 
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
-    """INVALID_INPUT where something is missing that the judge is to be shown; EMPTY_PREDICTION where an answer is."""
+    """Return INVALID_INPUT if an input of the judge is missing, EMPTY_PREDICTION if an answer is blank."""
     failure = check_question(pair.question, why="a judge compares answers to it", where="before two answers")
     if failure is None and parameters.references:
         failure = check_references(pair.references)
     if failure is None and parameters.image and not pair.images:
-        failure = Failure(Status.INVALID_INPUT, "images: there is none, and image=true needs one")
+        failure = Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs one")
     if failure is not None:
         return failure
     for name, answer in (("answer_a", pair.prediction), ("answer_b", pair.rival)):
         if not has_letter_or_digit(answer):
-            message = f"{name}: has no letter and no digit, so there is nothing to compare"
+            message = f"{name}: has no letter or digit to compare"
             return Failure(Status.EMPTY_PREDICTION, message)
     return None
 
 
 def look_the_same(pair: Pair) -> bool:
-    """Return whether a reader sees no difference between the answers: white space and what is invisible aside."""
+    """Return whether a reader sees no difference between the answers, apart from white space."""
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
 def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
     """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
 
-    Where it cuts the answer that it is shown last, both are cut to half of the longer one, as often as it takes, and
-    shown again. Answers that differ in nothing that would be shown are a tie, for which it is not asked.
+    If the judge cuts the last answer, both are cut to half of the longer one and shown again, as often as needed.
+    Answers that would look alike are a tie without asking.
 
     Raises:
-        FailureError: What it said is no verdict of both.
+        FailureError: The judge's answers give no verdict in both orders.
     """
     asked: PairRounds | None = None
     while True:
@@ -299,9 +299,9 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 
 
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
-    """Ask all steps of both orders, and make a last try at what cannot be read; return why there is no verdict of both.
+    """Ask all steps in both orders, then try to extract unreadable verdicts; return the failure, if any.
 
-    Where it `shortens`, an answer that is too long is asked about again, so that going on is of no use.
+    With `shortens`, it stops at an answer that is too long, because that will be shown again.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
@@ -324,7 +324,7 @@ def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shorte
 
 
 def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
-    """Read the verdicts that cannot be read behind a reason from the reason alone."""
+    """Extract unreadable verdicts from their reasons."""
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
     asking = [
@@ -340,7 +340,7 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
 def _round(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
 ) -> Rounds[None]:
-    """Ask one step of some orders; raise FailureError where one fails otherwise than by what cannot be read."""
+    """Ask one step in some orders; raise FailureError for any failure except an unreadable answer."""
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
@@ -356,7 +356,7 @@ def _round(
 
 
 class Compare(NothingToPrepare):
-    """Asks a judge which answer of a pair is the better one; answers that look the same are a tie without one."""
+    """A judge's choice between two answers; answers that look alike are a tie without asking."""
 
     info = MetricInfo(
         name="compare",
@@ -365,16 +365,16 @@ class Compare(NothingToPrepare):
         citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
         needs_judge=True,
         advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
-        "prefers what it is shown first: docs/research/comparisons.md.",
+        "prefers the first answer: docs/research/comparisons.md.",
     )
     parameters_type = CompareParameters
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Ask two needs in one round for each step of the prompt's variant; TypeError for an item that is no pair."""
+        """Ask two needs per step of the prompt's variant, in one round; TypeError unless the item is a pair."""
         del metadata
         if not isinstance(item, Pair):
-            raise TypeError(f"two answers are compared, not an {type(item).__name__}")
+            raise TypeError(f"compare needs a pair of answers, not {type(item).__name__}")
         stop_at(check_pair(item, parameters))
         if look_the_same(item):
             return MetricResult(score=_POINTS[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
@@ -386,9 +386,9 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
     said = [order.verdict.winner or Winner.TIE for order in asked.orders]
     winner = decide(said, decision)
     if winner is None:
-        told = ", and ".join(
-            f"{_WINNER_LABELS[each]} where it is shown {_WINNER_LABELS[order.first]} first"
+        verdicts = ", and ".join(
+            f"{_WINNER_LABELS[each]} if it is shown {_WINNER_LABELS[order.first]} first"
             for each, order in zip(said, asked.orders, strict=True)
         )
-        return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {told}"))
+        return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {verdicts}"))
     return MetricResult(_POINTS[winner], warnings=asked.warnings, compared=asked.compared(winner))

@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, Jud
 
 @dataclass(frozen=True, slots=True)
 class JudgeGradeParameters(BinaryParameters):
-    """Parameters of `judge_grade`; its style says whether key facts are written out first."""
+    """The parameters of `judge_grade`; the style decides whether the judge writes key facts first."""
 
     metric: ClassVar[str] = "judge_grade"
 
@@ -39,4 +39,4 @@ JUDGE_GRADE: Final = JudgedMetric(
     JudgeGradeParameters,
     Scale("grade", lowest=0.0, highest=5.0, verdict="verdict"),
 )
-"""Grade / 5; right where the verdict is yes."""
+"""Grade / 5; right if the verdict is yes."""

@@ -1,7 +1,7 @@
-"""Likeness of prediction and references in a judge's eyes: one number from 0 to 1.
+"""A judge's similarity of prediction and references: one number from 0 to 1.
 
 Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering" (SFVE), appendix
-B. There the judge writes a number; here it chooses from the labels of a scale, so that every answer is a number.
+B. There the judge writes a number; here it chooses a label of a scale, so that every answer is a number.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.metric import ADVICE, JudgedMetric, JudgePa
 
 @dataclass(frozen=True, slots=True)
 class JudgeSimilarityParameters(JudgeParameters):
-    """Parameters of `judge_similarity`."""
+    """The parameters of `judge_similarity`."""
 
     metric: ClassVar[str] = "judge_similarity"
 
@@ -29,7 +29,7 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
     MetricInfo(
         name="judge_similarity",
         version=3,
-        description="How alike prediction and references are in a language model's eyes, in the light of the question.",
+        description="A language model's similarity of prediction and references, given the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_judge=True,
         advice=ADVICE,
@@ -37,4 +37,4 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
     JudgeSimilarityParameters,
     Scale("similarity", lowest=0.0, highest=1.0),
 )
-"""The similarity that the prompt's labels stand for; it is the score."""
+"""The similarity of the prompt's labels, which is the score."""

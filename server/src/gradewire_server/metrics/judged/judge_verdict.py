@@ -1,4 +1,4 @@
-"""A judge's verdict yes or no, at once or behind its thoughts.
+"""A judge's verdict yes or no, at once or after its thoughts.
 
 Source: KNVQA-Eval, section on language models as evaluators: plain, step by step, and with reasons.
 """
@@ -16,7 +16,7 @@ from gradewire_server.metrics.judged.references import View
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdictParameters(BinaryParameters):
-    """Parameters of `judge_verdict`; the value is the probability of yes (expected), or 1 or 0 (most_probable)."""
+    """The parameters of `judge_verdict`; its value is the probability of yes (expected), or 1 or 0 (most_probable)."""
 
     metric: ClassVar[str] = "judge_verdict"
 
@@ -38,7 +38,7 @@ JUDGE_VERDICT: Final = JudgedMetric(
     MetricInfo(
         name="judge_verdict",
         version=3,
-        description="How probable yes is in a language model's eyes when it is asked whether the prediction is right.",
+        description="A language model's probability of yes if asked whether the prediction is right.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
         needs_judge=True,
         advice=ADVICE,
@@ -46,4 +46,4 @@ JUDGE_VERDICT: Final = JudgedMetric(
     JudgeVerdictParameters,
     Scale("verdict", lowest=0.0, highest=1.0, verdict="verdict", shown=False),
 )
-"""Probability of yes, or 1 and 0; right where the verdict is yes."""
+"""Probability of yes, or 1 and 0; right if the verdict is yes."""

@@ -1,4 +1,4 @@
-"""LAVE: a language model rates the prediction 1 to 3 in the light of question and references.
+"""LAVE: a language model rates the prediction 1 to 3, given question and references.
 
 Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Using Large Language Models", section 4.
 """
@@ -17,10 +17,10 @@ from gradewire_server.metrics.judged.references import DEFAULT_SHARE, View
 
 @dataclass(frozen=True, slots=True)
 class LaveParameters(BinaryParameters):
-    """Parameters of `lave`, as types.proto describes them.
+    """The parameters of `lave` (see types.proto).
 
     Raises:
-        ParameterError: As `JudgeParameters`; a share out of range, or demonstrations that the prompt does not have.
+        ParameterError: See `JudgeParameters`; or a share is out of range, or the prompt lacks the demonstrations.
     """
 
     metric: ClassVar[str] = "lave"
@@ -37,7 +37,7 @@ class LaveParameters(BinaryParameters):
         BinaryParameters.__post_init__(self)
         wanted = self.demonstrations
         if wanted is not Demonstrations.AUTO and wanted not in self.file.demonstrations:
-            raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} ones")
+            raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} demonstrations")
         fewest = min(map(len, self.file.demonstrations.values()), default=0)
         if self.shots is not None and self.shots > fewest:
             raise ParameterError("shots", f"must be at most {fewest}, as many as {self.file.title} has of each kind")
@@ -73,7 +73,7 @@ LAVE: Final = JudgedMetric(
     MetricInfo(
         name="lave",
         version=3,
-        description="A language model's rating, 1 to 3, of the prediction in the light of question and references.",
+        description="A language model's rating, 1 to 3, of the prediction, given question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         needs_judge=True,
         advice=ADVICE,
@@ -81,4 +81,5 @@ LAVE: Final = JudgedMetric(
     LaveParameters,
     Scale("rating", lowest=1.0, highest=3.0),
 )
-"""The judge's rating; of a binary question, by default, whether the prediction's yes or no is the references'."""
+"""The judge's rating; for a binary question, by default, whether the prediction's yes or no is that of the
+references."""

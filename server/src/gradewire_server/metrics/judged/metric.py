@@ -1,4 +1,4 @@
-"""The base of all metrics that ask a judge: their parameters, rounds of needs, and the score of a verdict."""
+"""The base of all judge metrics: their parameters, rounds of needs, and the score of a verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -36,30 +36,32 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Score against the other key (of judge_grade: probability of yes) from which the judge is not believed.
+"""Score against the other key (for judge_grade: probability of yes) from which the judge is not believed.
 
-Chosen on the development half of docs/research/attacks.md: .3 and .4 cost more right answers, .65 lets more through.
+Chosen on the development half of docs/research/attacks.md: .3 and .4 cost more right answers, .65 lets more attacks
+through.
 """
 MIN_LABEL_MASS: Final = 0.01
-"""Probability of all labels together under which they say nothing: the judge wanted to say something else."""
+"""Least probability of all labels together; below it the judge wanted to say something else."""
 
 
 ADVICE: Final = (
-    "On labelled answers to text questions a small judge agrees less with people than smile, which costs far less: "
-    "docs/research/judge.md."
+    "On labelled answers to text questions a small judge agrees less with annotators than smile, which costs far "
+    "less: docs/research/judge.md."
 )
-"""What people should know before they pay for a judge metric."""
+"""A note for users before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptParameters(Parameters):
-    """Base of the parameters of all that shows a judge a prompt file; `metric` is the name of the one whose they are.
+    """The base of parameters with a prompt file; `metric` is the name of their metric.
 
-    `prompts` is no parameter: `prompt` (NAME/VERSION@DIGEST, or the text of a file) is looked up there.
+    `prompts` is not a parameter, but the library in which `prompt` (NAME/VERSION@DIGEST, or a file's text) is looked
+    up.
 
     Raises:
-        ParameterError: A choice that does not exist, or a prompt that does not, cannot be read, lacks the variant or
-            has no place for the caption that is to be shown.
+        ParameterError: A choice does not exist; or the prompt does not exist, cannot be read, lacks the variant, or has
+            no field for the requested caption.
     """
 
     metric: ClassVar[str]
@@ -76,20 +78,20 @@ class PromptParameters(Parameters):
         except PromptError as error:
             raise ParameterError("prompt", str(error)) from None
         if self.variant not in file.variants:
-            raise ParameterError("prompt", f"{file.title} has no {self.variant}; it has {', '.join(file.variants)}")
+            raise ParameterError("prompt", f"{file.title} has no {self.variant}, only {', '.join(file.variants)}")
         if self.caption and "caption" not in file.variants[self.variant].item.fields:
             raise ParameterError("caption", f"{file.title} has no {{caption}} in the item of {self.variant}")
-        # From here on it names exactly one file.
+        # Name exactly one file from here on.
         object.__setattr__(self, "prompt", self.prompts.parameter(file))
 
     @property
     def variant(self) -> str:
-        """Name of the prompt file's variant that is asked."""
+        """The name of the prompt file's variant to ask."""
         raise NotImplementedError
 
     @property
     def file(self) -> PromptFile:
-        """The prompt file that `prompt` names or holds; a text is read once and remembered."""
+        """The prompt file that `prompt` names or holds; a text is read once and cached."""
         return self.prompts.find(self.metric, self.prompt)
 
     @property
@@ -105,7 +107,7 @@ class PromptParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters(PromptParameters):
-    """Base of a judge metric's parameters, as types.proto describes them."""
+    """The base of a judge metric's parameters (see types.proto)."""
 
     value: LabelValue = LabelValue.EXPECTED
     references: ShownReferences = ShownReferences.AUTO
@@ -113,13 +115,13 @@ class JudgeParameters(PromptParameters):
 
     @property
     def view(self) -> View:
-        """Return what of an item is shown."""
+        """The parts of an item to show."""
         return View(caption=self.caption, references=self.references)
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """Base of the parameters of metrics in which a rule may grade answers to binary questions."""
+    """The base of parameters with a rule that may grade answers to binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -131,7 +133,7 @@ Answer = Choice | Generated | Failure
 
 
 def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
-    """Ask a judge for one step of several prompts in one round; return its answers in their order."""
+    """Ask a judge for one step of several prompts in one round; return its answers in order."""
     needs: tuple[Need, ...] = tuple(
         Choose(model, prompt, step.labels) if step.labels else Generate(model, prompt, step.max_tokens, ("\n",))
         for prompt in prompts
@@ -141,10 +143,10 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
 
 
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
-    """Return the label or the text of an answer, as the judge is shown it in its next step.
+    """Return the label or text of an answer, as the judge sees it in its next step.
 
-    UNPARSABLE where the labels have less than MIN_LABEL_MASS together, or no text was written. What the judge was
-    talked into writing there is made harmless: it must not be held to a verdict of its own.
+    UNPARSABLE if all labels together have less than MIN_LABEL_MASS, or no text was written. A text is made harmless, so
+    that an answer cannot talk the judge into a verdict there.
     """
     if isinstance(answer, Failure):
         return answer
@@ -155,14 +157,14 @@ def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Fai
         return step.labels[answer.probabilities.index(max(answer.probabilities))]
     return Failure(
         Status.UNPARSABLE,
-        f"the judge answers something else than {shortened(', '.join(step.labels))}: it gives them "
-        f"{answer.mass:.2g} of its probability together",
+        f"the judge answers something else than {shortened(', '.join(step.labels))}: they have only "
+        f"{answer.mass:.2g} of its probability",
     )
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What a judge was shown, and what its answers took; token counts are None where the judge does not tell."""
+    """An exchange with a judge: the shown texts and used tokens, None if the judge does not report them."""
 
     cut: bool
     masked: bool
@@ -171,17 +173,17 @@ class Exchange:
 
     @property
     def warnings(self) -> tuple[ResultWarning, ...]:
-        """Return what to say of what was not shown as it was written."""
+        """The warnings about texts that were not shown as written."""
         return (*cut_warning(self.cut), *((ResultWarning.MASKED,) if self.masked else ()))
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """Return tokens of prompts and of answers; None for both where the judge does not tell one of them."""
+        """Tokens of prompts and of answers; both None unless the judge reports both."""
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 
     def count(self, more: "Choice | Generated | Exchange") -> None:
-        """Add what another answer, or asking again, took."""
+        """Add the tokens of another answer or exchange."""
         self.prompt_tokens = _added(self.prompt_tokens, more.prompt_tokens)
         self.generated_tokens = _added(self.generated_tokens, more.generated_tokens)
 
@@ -192,7 +194,7 @@ def _added(sum_so_far: int | None, tokens: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A step's choice."""
+    """The judge's choice in a step."""
 
     step: Step
     choice: Choice
@@ -208,9 +210,9 @@ class Chosen:
 
 @dataclass(slots=True)
 class Judged(Exchange):
-    """A judge's choices and answers in all steps about an item, by name of the step.
+    """A judge's choices and answers about an item, by name of the step.
 
-    `demonstrations` is the kind of those that were to be shown, "" for none.
+    `demonstrations` is the kind of the requested ones, "" for none.
     """
 
     demonstrations: str
@@ -220,10 +222,10 @@ class Judged(Exchange):
 
 
 def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view: View) -> Rounds[Judged]:
-    """Ask a judge all steps of a variant about an item that passes `check_judged`, one after the other.
+    """Ask a judge all steps of a variant in turn, about an item that passes `check_judged`.
 
     Raises:
-        FailureError: What it said is no score: its failure, or UNPARSABLE.
+        FailureError: The judge gave no score: its failure, or UNPARSABLE.
     """
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
@@ -236,7 +238,7 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
         read = read_answer(step, answer, variant.delimiters)
         if isinstance(answer, Failure) or isinstance(read, Failure):
             failure = next(each for each in (answer, read) if isinstance(each, Failure))
-            # A reply that is no verdict may be about what was not shown; else there is nothing to explain.
+            # Hidden text may explain an unreadable reply, but no other failure.
             warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
             raise FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings))
         judged.count(answer)
@@ -249,12 +251,12 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How a judge's choice becomes the score: `lowest` as 0, `highest` as 1.
+    """A linear map of a judge's choice to the score: `lowest` to 0, `highest` to 1.
 
     Attributes:
         step: Step of the prompt whose labels are the scale.
-        verdict: Step whose yes or no is the verdict; empty: the score decides.
-        shown: Whether the parts name the value; it is left out where the score says the same.
+        verdict: Step whose yes or no is the verdict; empty if the score decides.
+        shown: True if the parts name the value; False if the score says the same.
     """
 
     step: str
@@ -264,15 +266,15 @@ class Scale:
     shown: bool = True
 
     def score(self, value: float) -> float:
-        """Return the value between lowest and highest, as 0 to 1."""
+        """Return the value between lowest and highest as 0 to 1."""
         return (value - self.lowest) / (self.highest - self.lowest)
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A judge's value on the labels' own scale, its score from 0 to 1, and what follows from them.
+    """A judge's value on the labels' own scale, its score from 0 to 1, and their consequences.
 
-    `yes_probability` is None where the score decides, `other_key_score` where that key was not asked about.
+    `yes_probability` is None if the score decides, `other_key_score` if the judge was not asked about the other key.
     """
 
     value: float
@@ -282,7 +284,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Lowered, and wrong, where the judge believes the same answer against another question's key."""
+        """Return a lower, wrong verdict if the judge believes the same answer against another question's key."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -292,7 +294,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[P]):
-    """Asks a judge the steps of a prompt; answers to binary questions may be graded by a rule instead."""
+    """A metric that asks a judge the steps of a prompt; a rule may grade answers to binary questions instead."""
 
     info: MetricInfo
     parameters_type: type[P]
@@ -300,11 +302,11 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """One round for each step of the prompt's variant; none where the rule decides; as many again for the guard."""
+        """Ask one round per step of the prompt's variant, none if the rule decides, twice as many with the guard."""
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:
-            raise FailureError(Failure(Status.INVALID_INPUT, "images: there is none, and image=true needs one"))
+            raise FailureError(Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs one"))
         if isinstance(parameters, BinaryParameters) and parameters.binary is BinaryQuestions.RULE:
             verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
@@ -314,7 +316,7 @@ class JudgedMetric(Generic[P]):
         if parameters.guard is JudgeGuard.NONE or not said.correct or says_key(item, parameters.view.share):
             return self._by_judge(judged, said)
         view = parameters.view
-        # Beside the same demonstrations, so that the key is all that differs.
+        # Show the same demonstrations, so that only the key differs.
         view = replace(view, kind=view.kind or kind_of_question(item, count_references(item.references)))
         about_key = replace(item, references=other_key(item))
         other = yield from ask_judge(parameters.model, parameters.file, parameters.variant, about_key, view)
@@ -323,12 +325,12 @@ class JudgedMetric(Generic[P]):
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
-        """Ask for nothing: a judge reads the references with each answer."""
+        """Request nothing: a judge reads the references with each answer."""
         del parameters
         yield from ()
         return check_question(entry.question)
 
-    def _by_rule(self, verdict: bool) -> MetricResult:  # noqa: FBT001 - the verdict is what it is about
+    def _by_rule(self, verdict: bool) -> MetricResult:  # noqa: FBT001 - the verdict is the only argument
         value = self.scale.highest if verdict else self.scale.lowest
         parts = JudgeParts(value=value if self.scale.shown else None, decided_by="rule")
         return MetricResult(score=float(verdict), parts=parts, correct=verdict)
@@ -340,7 +342,7 @@ class JudgedMetric(Generic[P]):
         if not scale.verdict:
             return _Verdict(value, score, None, correct=score >= correct_from)
         verdict = judged.choices[scale.verdict]
-        # The most probable verdict is 1 or 0: a score of 1 and a verdict of no would contradict each other.
+        # The most probable verdict is 1 or 0: a score of 1 and a verdict of no would be a contradiction.
         least = 1.0 if parameters.value is LabelValue.MOST_PROBABLE else correct_from
         correct = verdict.value(parameters.value) >= least
         return _Verdict(value, score, verdict.value(LabelValue.EXPECTED), correct)

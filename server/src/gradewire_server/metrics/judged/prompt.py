@@ -1,4 +1,4 @@
-"""The prompt of an item: texts with the judge's verdict words masked, in the turns of a prompt file."""
+"""Write the prompt of an item: its texts, without the judge's verdict words, in the turns of a prompt file."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,18 +33,18 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""What a judge's labels and people's words of praise stand against where they are answers."""
+"""Opposites of a judge's labels and of words of praise, in answers that use them as ordinary words."""
 _MOST_WORDS: Final = 4
-"""Of a reference that is a choice ("it is the left"): in a longer one "left" is a word like others."""
+"""Words of a reference that is a choice ("it is the left"); in a longer one "left" is an ordinary word."""
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Return words, `folded`, that are an answer here, although elsewhere an answer praises itself by them.
+    """Return `folded` words that are answers here, although elsewhere an answer praises itself with them.
 
-    They are the words beside an "or" of the question ("Left or right?") with their opposites, and the opposites of a
-    reference of at most four words ("right" where it says "left").
+    They are the words around an "or" of the question ("Left or right?") with their opposites, and the opposites of the
+    words in a reference of at most four words ("right" for "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
@@ -60,11 +60,11 @@ def _opposites(words: Collection[str]) -> Iterator[str]:
 
 
 PLACEHOLDER: Final = "[...]"
-"""What is shown in place of what was taken out; no word, so it is no label of any prompt."""
+"""Text in place of removed words. It is not a word, so it cannot be a prompt's label."""
 
 _LABEL_WORD: Final = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 4
-"""Labels with no word as long as this (yes, no, 3, A) are words of ordinary answers: they go behind "Rating" only."""
+"""Letters of a long word. Labels without one (yes, no, 3, A) are ordinary words, removed after "Rating" only."""
 
 _PRAISE: Final = "correct|right|true|accurate|valid|perfect|flawless|exact|acceptable|accepted|spot on|the truth|a fact"
 _SUBJECT: Final = (
@@ -88,20 +88,20 @@ _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as
 
 
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
-    """Return an answer without its verdicts on itself, PLACEHOLDER in their place; doing it twice changes nothing.
+    """Return an answer with PLACEHOLDER instead of its verdicts on itself. Idempotent.
 
     - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
     - Clauses that praise ("this is correct", "my answer is absolutely right"), and the praise of an answer ("the right
       answer is Rome" becomes "the [...] answer is Rome").
     - Clauses that claim a match ("it is the same as the accepted answer").
-    - Ratings, with the prompt's openings or without ("The student's answer is yes", "Grade - 5", "score: 10/10").
+    - Ratings, with or without the prompt's openings ("The student's answer is yes", "Grade - 5", "score: 10/10").
 
-    All of them in each of the text's `readings`. An answer that is one such word and nothing else stays ("Right.", "it
-    is true", "the right").
+    Each is removed in all of the text's `readings`. An answer that is only one such word stays ("Right.", "it is true",
+    "the right").
 
-    What has only words of the references shown, or that the question offers (`words_of_choice`), stays; where it asks
-    for a score or a grade, numbers behind that word do too. A text that was neutralised takes time in proportion to its
-    length; without labels nothing is changed.
+    Text stays if all its words are in the shown references or offered by the question (`words_of_choice`). If the
+    question asks for a score or a grade, numbers after that word stay too. Without labels nothing changes. A
+    neutralised text takes time proportional to its length.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
@@ -110,7 +110,7 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
     scales = answers.union(_words(question))
     left = _removed(text, delimiters, answers, scales)
-    # What is left may be read anew. It ends: each time the text loses a word.
+    # The rest may match again. The loop ends, because the text loses a word each time.
     while left != text:
         text, left = left, _removed(left, delimiters, answers, scales)
     return left
@@ -131,7 +131,7 @@ def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[s
 
 
 def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """Return the text with PLACEHOLDER in the place of some parts, which come in their order."""
+    """Return the text with PLACEHOLDER instead of some parts, which are in order."""
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -142,7 +142,7 @@ def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
 
 
 def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]:
-    """Return where labels in ASCII stand that touch no letter of ASCII: a judge reads "correctж" as "correct"."""
+    """Yield positions of ASCII labels without an adjacent ASCII letter: a judge reads "correctж" as "correct"."""
     reading = without_dress(text)
     behind = 0
     for found in _bare_label(delimiters).finditer(reading.text):
@@ -181,21 +181,21 @@ def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
 
 
 def _label_pattern(delimiters: Delimiters) -> str:
-    """Return a pattern for the long labels; one that matches nothing stands for no labels."""
+    """Return a pattern for the long labels, or one that matches nothing."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
 
 
 @lru_cache(maxsize=256)
 def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
-    """Return the long labels in ASCII as they may be written, the longest first."""
+    """Return all written forms of the long ASCII labels, the longest first."""
     labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
     return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
 def _bare_label(delimiters: Delimiters) -> re.Pattern[str]:
-    """Return where one may begin, others among them."""
+    """Return a pattern of positions where one may begin, even inside another."""
     forms = _bare_forms(delimiters)
     return re.compile(rf"(?=(?:{any_of(forms)}))" if forms else r"(?!)")
 
@@ -208,7 +208,7 @@ def _one_word(delimiters: Delimiters) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def _praise(delimiters: Delimiters) -> re.Pattern[str]:
-    # A digit at a label's end is a footnote's, unless the label itself ends in one.
+    # A digit after a label is a footnote's, unless the label itself ends in one.
     label = rf"{_label_pattern(delimiters)}(?![^\W\d_])(?:(?<!\d)|(?!\d))"
     any_label = (
         rf"(?:(?:{any_of(delimiters.labels)})(?![^\W_]|[-.,:/]\d)"
@@ -232,7 +232,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """Return the set that is shown for a kind of question: that kind's, or else the first there is; "" for none."""
+    """Return the set to show for a kind of question: its own, otherwise the first existing one; "" for none."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -251,7 +251,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
 def turns_before(
     variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
 ) -> tuple[Turn, ...]:
-    """Return the turns before an item's or a pair's, of demonstrations as they are shown."""
+    """Return the turns before an item's or a pair's, with the given demonstrations."""
     system = variant.instructions(caption=caption, image=image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
     for shown, demonstration in solved:
@@ -267,7 +267,7 @@ def judge_prompt(
     answers: Mapping[str, str],
     images: tuple[Image, ...] = (),
 ) -> JudgePrompt:
-    """Return the prompt of the first step that has no answer yet; `answers` by step name, one line each."""
+    """Return the prompt of the first step without an answer; `answers` by step name, one line each."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [previous_answers(done, answers)] if done else []
@@ -275,9 +275,9 @@ def judge_prompt(
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
-    """Return the first step's prompt of a variant that is about a few texts alone (synthetic answers).
+    """Return the first step's prompt of a variant for a few texts (synthetic answers).
 
-    They are neutralised here, and MAX_WORDS words of each are shown.
+    The texts are neutralised here, and cut to MAX_WORDS words each.
     """
     variant = file.variants[variant_name]
     shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
@@ -291,7 +291,7 @@ def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str,
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
-    # With auto the turns before an item are those of closest: both then judge an item alike where they show it alike.
+    # With AUTO, demonstrations show the references of CLOSEST, so that both judge an item alike if they show it alike.
     choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
     shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
@@ -311,18 +311,18 @@ CAPTION_SEPARATOR: Final = " / "
 
 
 def check_judged(item: Item) -> Failure | None:
-    """As `check_question`; also EMPTY_PREDICTION for an answer without any letter or digit."""
+    """Return the failure of `check_question`, or EMPTY_PREDICTION for an answer without a letter or digit."""
     failure = check_question(item.question)
     if failure is None and not has_letter_or_digit(item.prediction):
-        return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
+        return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter or digit to judge")
     return failure
 
 
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
-    """Which demonstrations fit: "binary", "short" for questions about pictures, "long" for questions about texts.
+    """Return the kind of demonstrations: "binary", "short" for questions about images, "long" about texts.
 
-    A question is about a picture where the item has captions or its references are annotators' votes. The
-    prediction has no say in it: all answers to a question are judged in the same light.
+    A question is about an image if the item has captions or its references are annotators' votes. The prediction does
+    not matter, so that all answers to a question get the same prompt.
     """
     if is_binary(counted):
         return "binary"
@@ -331,9 +331,9 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """The turn of an item as a judge sees it; `masked` where words of the prediction are not shown (`without_praise`).
+    """An item's turn for a judge; `masked` if words of the prediction were removed (`without_praise`).
 
-    `matched_reference` is the alias that is shown alone; None where several, or votes, are shown.
+    `matched_reference` is the only alias that is shown; None for several, or for votes.
     """
 
     rendered: Rendered
@@ -354,7 +354,7 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     described, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(item.captions) if view.caption else "", MAX_WORDS)
     references = choose_shown(without_rare(counted, view.share), prediction, file.references, view.references)
     shown = answered = neutralise(prediction, variant.delimiters)
-    # "True." and "correct" are answers to a yes/no question, and say nothing of themselves.
+    # "True." and "correct" answer a yes-or-no question, and are not praise there.
     if not is_binary(counted) or leading_verdict(prediction) is None:
         shown = without_praise(answered, variant.delimiters, references.counted.texts, question=question)
     fields = {

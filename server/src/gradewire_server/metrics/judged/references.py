@@ -1,4 +1,4 @@
-"""References of a judge: counted, the closest first; binary questions; and the key of another question, as a guard."""
+"""References for a judge: counted, closest first; binary questions; and another question's key, as a guard."""
 
 import hashlib
 import re
@@ -15,11 +15,11 @@ from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
 _MOST_CHARACTERS: Final = 256
-"""Characters of an alias that are compared: a request may bring a thousand long ones."""
+"""Characters of an alias to compare: a request may have a thousand long ones."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Share of an alias' runs of letters from which it has a word in common with an answer, but for endings."""
+"""If an answer has this share of an alias' letter runs, they have a word in common, apart from endings."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -28,12 +28,12 @@ STOP_WORDS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """Places of aliases by how close they are to an answer, the closest first.
+    """Positions of aliases by how close they are to an answer, the closest first.
 
     Attributes:
-        shared: Whether the closest one has a word in common with the answer; where none has, their order says nothing.
-        share: The largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like,
-            or of runs of three letters of its words with letters beyond ASCII.
+        shared: True if the closest one shares a word with the answer; otherwise their order means nothing.
+        share: Largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like, or
+            of runs of three letters in its words with letters beyond ASCII.
     """
 
     places: Sequence[int]
@@ -42,35 +42,35 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sort aliases, in lower case, by how close they are to an answer; their first 256 characters count.
+    """Sort lower-case aliases by how close they are to an answer, using their first 256 characters.
 
-    Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
-    that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
-    words with letters beyond ASCII: they may have endings, or no blanks between them.
+    The criteria are, in order, the shares of an alias in the prediction: of its words without articles and the like, of
+    all its words, and of runs of three letters in words with letters beyond ASCII, which may have endings or no blanks
+    between them.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
     grams = {lowered[at : at + size] for size in range(1, _GRAM + 1) for at in range(len(lowered) - size + 1)}
     ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
     places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
-    told, _, covered, _ = ranks[places[0]]
-    share = max(max(told, covered) for told, _, covered, _ in ranks)
-    return Closeness(places, shared=told > 0 or covered >= _COVERED, share=share)
+    word_share, _, gram_share, _ = ranks[places[0]]
+    share = max(max(word_share, gram_share) for word_share, _, gram_share, _ in ranks)
+    return Closeness(places, shared=word_share > 0 or gram_share >= _COVERED, share=share)
 
 
 def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, float]:
     words = set(split_words(key))
-    telling = words - STOP_WORDS or words
-    told = len(telling & said) / len(telling)
-    if told == 1:
+    content = words - STOP_WORDS or words
+    word_share = len(content & said) / len(content)
+    if word_share == 1:
         return 1.0, len(words & said) / len(words), 1.0
     own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _grams(run)}
-    covered = len(own & grams) / len(own) if own else 0.0
-    return told, len(words & said) / len(words) if told else 0.0, covered
+    gram_share = len(own & grams) / len(own) if own else 0.0
+    return word_share, len(words & said) / len(words) if word_share else 0.0, gram_share
 
 
 def _grams(run: str) -> list[str]:
-    """Return runs of three letters; a shorter word is one itself."""
+    """Return runs of three letters; a shorter word is a single run."""
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
@@ -80,15 +80,15 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Share of a key's words from which an answer says it: one word of a longer key is soon met, in any language."""
+"""Share of a key's words from which an answer says it; any text may have a single word of a longer key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
 })  # fmt: skip
-"""Beside the English ones: with one of them half of "la Seine" would be said."""
+"""Articles besides the English ones: with only these, half of "la Seine" would be said."""
 _WORD: Final = re.compile(r"\w+")
 _MOST_KEY_CHARACTERS: Final = 4096
-"""Of a text whose words are looked at: a request may bring a thousand long ones."""
+"""Characters of a text whose words are read: a request may have a thousand long ones."""
 
 _ENDS: Final = " .,;:!?\"'"
 _YES_OR_NO: Final = frozenset({"yes", "no"})
@@ -97,13 +97,13 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class CountedReferences:
-    """Distinct references, most frequent first, else in the order in which they came.
+    """Distinct references, most frequent first, otherwise in their given order.
 
     Attributes:
-        counts: How often each was given; all 1 unless `votes`.
-        keys: What made them equal: lower case, single spaces, no punctuation at the ends.
-        places: Where each stood first among the references.
-        votes: Whether they are annotators' votes, see `count_references`; else aliases, any of which will do.
+        counts: Number of each one; all 1 unless `votes`.
+        keys: Keys of equal references: lower case, single spaces, no punctuation at the ends.
+        places: First position of each one among the references.
+        votes: True for annotators' votes, see `count_references`; otherwise any of the aliases is enough.
     """
 
     texts: tuple[str, ...]
@@ -132,9 +132,9 @@ def reference_key(text: str) -> str:
 def count_references(references: Sequence[str]) -> CountedReferences:
     """Count equal references.
 
-    They are votes where a text was given more than once, word for word, as annotators do; and wherever yes or no is the
-    most common one, or some say yes and others no: then one of them alone would hide what the others say. Else they are
-    aliases: such lists hold the same words in another case, and their counts say nothing.
+    They are votes if a text occurs twice, word for word, as annotators repeat it; and always if yes or no is the most
+    common one, or some say yes and others no, since a single one would hide the others. Otherwise they are aliases:
+    such lists repeat words in another case, and counts mean nothing.
     """
     first: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -142,7 +142,7 @@ def count_references(references: Sequence[str]) -> CountedReferences:
         key = reference_key(reference)
         first.setdefault(key, place)
         counts[key] += 1
-    ordered = counts.most_common()  # stable: equal counts stay in the order of their first coming
+    ordered = counts.most_common()  # stable: equal counts stay in the order of their first occurrence
     votes = len({" ".join(reference.split()) for reference in references}) < len(references) or _yes_or_no(ordered)
     if not votes:
         ordered = [(key, 1) for key in first]
@@ -161,32 +161,32 @@ def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
 
 
 def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
-    """Leave out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
+    """Remove references with less than `share` (0 to 1) of the most frequent one's count."""
     least = share * counted.counts[0] - _ROUNDING
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References that a judge is shown, their texts with single spaces, and whether something of them is cut."""
+    """References to show to a judge, with single spaces, and whether any was cut."""
 
     counted: CountedReferences
     cut: bool
 
     @property
     def alone(self) -> int | None:
-        """Return where the alias stands that is shown alone; None for votes, and where several are shown."""
+        """The position of a single shown alias; None for votes and for several aliases."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
 def choose_shown(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences = ShownReferences.CLOSEST
 ) -> ChosenReferences:
-    """Return the references that a judge is shown: as many as the form says, in as many words as a prediction may have.
+    """Return the references to show to a judge, in the form's number and a prediction's number of words.
 
-    Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
-    one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least. With
-    AUTO all are shown where the closest has no word in common with the prediction.
+    Of votes, the most frequent are shown. Of aliases, those closest to the prediction are shown in their order: since a
+    right answer needs only one, the most different ones tell a judge least. With AUTO all aliases are shown if the
+    closest one shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -209,7 +209,7 @@ def choose_shown(
 def _ranked(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences
 ) -> tuple[Sequence[int], int]:
-    """Return places of the references, the ones to be shown first, and how many of them."""
+    """Return positions of the references, those to show first, and how many to show."""
     if counted.votes:
         return range(len(counted.texts)), form.most_counted
     found = closest(counted.keys, prediction)
@@ -218,7 +218,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """Return references in one line; `delimiters` as in `neutralise`."""
+    """Return references in one line; see `neutralise` for `delimiters`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
@@ -228,15 +228,15 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Return whether the most common reference is yes or no; `counted` as `count_references` gives it."""
+    """Return whether the most common reference is yes or no; `counted` comes from `count_references`."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return whether the yes or no that a prediction says is that of most references; None for the judge to decide.
+    """Return whether a prediction's yes or no is that of most references; None if the judge must decide.
 
-    None where the most common reference is neither, the question asks for something else ("Who wrote it?" of a band
-    named Yes), the prediction says neither beyond doubt, or as many references say the one as the other.
+    The judge decides if the most common reference is neither, the question asks for something else ("Who wrote it?"
+    about a band named Yes), the prediction is not clearly either, or both are equally frequent.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -245,17 +245,16 @@ def rule_verdict(question: str, references: Sequence[str], prediction: str) -> b
 
 
 def majority(references: Sequence[str]) -> bool | None:
-    """Return True for yes, False for no; None where as many references say the one as the other."""
+    """Return True for yes, False for no, None for a draw."""
     said = Counter(map(leading_verdict, references))
     return None if said[True] == said[False] else said[True] > said[False]
 
 
 def says_key(item: Item, share: float) -> bool:
-    """Return whether the prediction has half of a reference's words, or of its letters, that the question has not.
+    """Return whether the prediction has half of a reference's words, or letters, that the question lacks.
 
-    Latin letters that stand alone, articles and the like do not count, for they stand in every text: of a reference
-    that is nothing else, only an answer that is the reference and no more says it. References rarer than `share` of the
-    most frequent one do not count.
+    Single Latin letters, articles and the like do not count, because every text has them. If a reference has nothing
+    else, only an equal answer says it. References rarer than `share` of the most frequent one do not count.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
@@ -275,11 +274,11 @@ def _is_met_anywhere(word: str) -> bool:
 
 
 def other_key(item: Item) -> tuple[str, ...]:
-    """References of another question, by which no answer to this one is right; the same ones for the same question.
+    """Return references of another question, which are wrong for this one and depend on the question only.
 
-    They are of the same form as the most frequent reference (a number, a name, a thing), as many as the item has where
-    those are votes, and have no word in common with question and references. The prediction has no say: it may want to
-    choose. Of a yes/no question it is the other one of yes and no.
+    They have the form of the most frequent reference (a number, a name, a thing), share no word with question and
+    references, and are as many as the item's votes. The prediction has no influence, because it could try to choose.
+    For a yes-or-no question they are the other one of yes and no.
     """
     counted = count_references(item.references)
     if is_binary(counted):
@@ -292,7 +291,7 @@ def other_key(item: Item) -> tuple[str, ...]:
 
 
 def _in_order(reference: str, question: str) -> Sequence[str]:
-    """Return keys of the reference's form, beginning anywhere, then those of other forms."""
+    """Return keys of the reference's form, from a position that depends on the question, then other forms."""
     has_digit = any(map(str.isdigit, reference))
     fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
     begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)
@@ -310,12 +309,12 @@ DEFAULT_SHARE: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What of an item a judge is shown, and beside which demonstrations.
+    """The parts of an item to show to a judge, and the demonstrations to show with it.
 
     Attributes:
         share: References rarer than this share of the most frequent one are not shown.
-        kind: Kind of question to take the demonstrations of; "" finds out.
-        shots: Demonstrations that are shown, the first ones of their set; None for all.
+        kind: Kind of question of the demonstrations; "" to detect it.
+        shots: Number of demonstrations to show, the first of their set; None for all.
     """
 
     caption: bool = False

@@ -1,4 +1,4 @@
-"""Easy and lexical match: a reference occurs in the prediction as whole words, in SMILE's or in SQuAD's normal form.
+"""Easy and lexical match: the prediction contains a reference's words, in SMILE's or SQuAD's normal form.
 
 Sources: SMILE, section on baselines ("can be found within the model response"); KNVQA-Eval, section on lexical matching
 (rule i), with the normalisation of open-domain question answering as in Kamalloo et al. 2023, "Evaluating Open-Domain
@@ -18,13 +18,13 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Return whether each reference's words stand in the prediction one after another ("art" is not in "party")."""
+    """Yield whether the prediction has each reference's words in sequence ("art" is not in "party")."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
 class EasyMatch(MatchMetric):
-    """1 if a reference occurs in the prediction, both in SMILE's normal form, else 0."""
+    """1 if a reference occurs in the prediction, both in SMILE's normal form, otherwise 0."""
 
     info = MetricInfo(
         name="easy_match",
@@ -43,7 +43,7 @@ def _padded(text: str) -> str:
 
 
 class LexicalMatch(MatchMetric):
-    """1 if a reference occurs in the prediction, both in SQuAD's normal form, else 0."""
+    """1 if a reference occurs in the prediction, both in SQuAD's normal form, otherwise 0."""
 
     info = MetricInfo(
         name="lexical_match",

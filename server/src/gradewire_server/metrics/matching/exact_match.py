@@ -19,9 +19,9 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def squad_normalise(text: str) -> str:
-    """Return lower-case, without ASCII punctuation and articles, single spaces.
+    """Return the text in lower case, without ASCII punctuation and articles, with single spaces.
 
-    Where nothing is left, less is taken away: an answer "A" stays "a", and "?" stays "?", so that neither equals "the".
+    If nothing is left, less is removed: an answer "A" stays "a", and "?" stays "?", so that neither equals "the".
     """
     lowered = text.lower()
     bare = translated(lowered, _NO_PUNCTUATION)
@@ -33,12 +33,12 @@ def squad_normalise(text: str) -> str:
 
 
 class ExactMatch(MatchMetric):
-    """1 if the prediction equals a reference after `squad_normalise`, else 0."""
+    """1 if the prediction equals a reference after `squad_normalise`, otherwise 0."""
 
     info = MetricInfo(
         name="exact_match",
         version=1,
-        description="1 if prediction equals reference save case, punctuation, articles and white space, else 0.",
+        description="1 if prediction equals reference except for case, punctuation, articles and white space, else 0.",
         citation="Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP",
     )
 

@@ -1,6 +1,6 @@
-"""Value match: share of a reference's dates, quantities and other values that the prediction has, as values.
+"""Value match: the share of a reference's dates, quantities and other values that the prediction has.
 
-No publication: the rules are this project's, and docs/reference/metrics.md gives them.
+No publication: the rules are this project's own; see docs/reference/metrics.md.
 """
 
 from typing import Final
@@ -15,32 +15,33 @@ from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
-"""References that are compared, the first ones: each costs time for every value of the prediction."""
+"""References to compare, the first ones: each costs time for every value of the prediction."""
 _MAX_WANTED: Final = 128
-"""Values of all references together; behind as many no further reference is read."""
+"""Values of all references together; after so many no further reference is read."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
-    "references: none names a value (a date, a quantity, a place in an order, a formula), so there is nothing to "
-    "compare; metrics that compare words take it",
+    "references: have no value (a date, a quantity, a position in an order, a formula) to compare. Use a metric that "
+    "compares words",
 )
 _SOME_WITHOUT: Final = Failure(
     Status.INVALID_INPUT,
-    "references: one names no value, so the prediction, which has not all values of any other, may be right by that "
-    "one; metrics that compare words take it",
+    "references: one has no value, so the prediction, which lacks values of all others, may match that one. Use a "
+    "metric that compares words",
 )
 
 
 class ValueMatchMetric(TextMetric[Parameters]):
-    """Share of the best reference's values that the prediction has, 0 where it contradicts one; the first best counts.
+    """The share of the best reference's values that the prediction has, 0 if it contradicts one.
 
-    INVALID_INPUT where no reference has values, and where one has none and the prediction has not all of another's.
+    The first of equally good references counts. INVALID_INPUT if no reference has values, or if one has none and the
+    prediction lacks values of all others.
     """
 
     info = MetricInfo(
         name="value_match",
         version=1,
         description="Share of a reference's dates, quantities and other values that the prediction has, as values; 0 "
-        "where it contradicts one.",
+        "if it contradicts one.",
         citation="gradewire's own; see docs/reference/metrics.md",
     )
     parameters_type = Parameters
@@ -75,7 +76,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
 
 
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
-    """Return what the prediction has of each reference, and whether references were left out."""
+    """Return the matches of the prediction with each reference, and whether references were left out."""
     matcher = ValueMatcher(item.question, item.prediction)
     matches: list[ValueMatch] = []
     wanted = 0
@@ -92,5 +93,5 @@ def _score(match: ValueMatch) -> float:
 
 
 def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """Return the rank: by score, then by the share that is found, then by how little is contradicted."""
+    """Return the rank: by score, then by the share found, then by the number of contradictions."""
     return _score(match), match.found / match.wanted, -match.contradicted

@@ -42,20 +42,20 @@ _CONTRACTIONS: Final = {
     for word in (*_REGULAR, *_IRREGULAR)
     for mark in re.finditer("'", word)
 }
-"""Contractions by how they are written without one of their apostrophes."""
+"""Contractions by their spelling without one of the apostrophes."""
 
 
 def tidy(text: str) -> str:
-    """What is done to every text before it is compared, normalised or not: tabs and line ends to spaces, ends cut."""
+    """Replace tabs and line ends with spaces and strip the ends, like in every text before any comparison."""
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
 def vqa_normalise(text: str) -> str:
-    """Return the words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
+    """Return an answer's words as the VQA challenge compares them, with single spaces; may be "".
 
-    A punctuation mark becomes a space; it goes without one where it stands beside a space anywhere in the text, and all
-    do where a comma stands between digits. Apostrophes and colons stay. A period goes unless a digit follows. Then
-    lower case, "two" to "2" (zero to ten; "none" is 0), no articles, and the apostrophe into contractions ("dont").
+    A punctuation mark becomes a space; it is removed if it is next to a space anywhere in the text, and all are if a
+    comma is between digits. Apostrophes and colons stay. A period is removed unless a digit follows. Then come lower
+    case, "two" to "2" (zero to ten; "none" is 0), no articles, and the apostrophe in contractions ("dont").
     """
     tight = _COMMA_IN_NUMBER.search(text) is not None
     gaps = {
@@ -71,17 +71,17 @@ _ENOUGH: Final = 3
 """Annotators who must agree for a full score."""
 _ROUNDING: Final = 1e-9
 MAX_CHARACTERS: Final = 4096
-"""Characters of a text that are compared: the distance costs the product of both lengths."""
+"""Characters of a text to compare: the distance costs the product of both lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class VqaAccuracyParameters(Parameters):
-    """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`, as types.proto describes them.
+    """The parameters of `vqa_accuracy` and `soft_vqa_accuracy` (see types.proto).
 
-    Without a `verdict_cut` (above 0 to 1) the metric's own rule gives the verdict.
+    Without a `verdict_cut` (above 0, at most 1) the metric's own rule gives the verdict.
 
     Raises:
-        ParameterError: A choice that does not exist, or a cut out of range.
+        ParameterError: A choice does not exist, or the cut is out of range.
     """
 
     consensus: VqaConsensus = VqaConsensus.LEAVE_ONE_OUT
@@ -96,12 +96,12 @@ class VqaAccuracyParameters(Parameters):
 
 _ALONE: Final = Failure(
     Status.INVALID_INPUT,
-    "references: leaving one annotator out needs two at least, one answer each; consensus=single takes one",
+    "references: leaving one annotator out needs at least two, with one answer each. For one, set consensus=single",
 )
 
 
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
-    """Return prediction and references as they are compared; FailureError where leaving one out leaves none."""
+    """Return prediction and references for comparison; FailureError if leaving one out leaves none."""
     if parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
         raise FailureError(_ALONE)
     references = tuple(map(tidy, item.references))
@@ -122,12 +122,12 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
 
 
 def is_at_least(score: float, cut: float) -> bool:
-    """Return whether a score is at least `cut`, but for rounding."""
+    """Return whether a score is at least `cut`, apart from rounding."""
     return score >= cut - _ROUNDING
 
 
 class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
-    """Share of annotators' consensus that the prediction meets; the first who agrees is named."""
+    """The share of the annotators' consensus that the prediction meets; it matches the first who agrees."""
 
     info = MetricInfo(
         name="vqa_accuracy",
@@ -152,17 +152,17 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
 
 
 def character_similarity(prediction: str, reference: str) -> float:
-    """1 - edit distance / length of the reference, at least 0; only the empty text is like the empty text."""
+    """Return 1 - edit distance / length of the reference, at least 0; "" equals only ""."""
     if not reference:
         return float(not prediction)
-    # One edit per character of the reference is as far as it matters: a long prediction is left early.
+    # Stop at one edit per character of the reference, which ends early for a long prediction.
     limit = len(reference) - 1
     distance = Levenshtein.distance(prediction, reference, score_cutoff=limit)
     return 1 - distance / len(reference) if distance <= limit else 0.0
 
 
 class SoftVqaAccuracy(VqaAccuracy):
-    """VQA accuracy in which each annotator agrees by 1 - character error rate; the first of the closest is named.
+    """VQA accuracy in which each annotator agrees by 1 - character error rate; matches the first of the closest.
 
     Without `verdict_cut` there is no verdict.
     """
@@ -170,7 +170,7 @@ class SoftVqaAccuracy(VqaAccuracy):
     info = MetricInfo(
         name="soft_vqa_accuracy",
         version=2,
-        description="VQA accuracy with 1 - character error rate in place of equality; all references count.",
+        description="VQA accuracy with 1 - character error rate instead of equality; all references count.",
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
     )
 

@@ -1,4 +1,4 @@
-"""Sentence BLEU as sacrebleu computes it, over all references at once.
+"""Sentence BLEU like sacrebleu's, over all references at once.
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation"; Post 2018, "A Call for
 Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoothing 3, named exp in sacrebleu).
@@ -22,12 +22,12 @@ from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text that are tokenised: 16 for each of its first MAX_WORDS tokens."""
+"""Characters of a text to tokenise: 16 for each of its first MAX_WORDS tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class BleuParameters(Parameters):
-    """Parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4, else ParameterError."""
+    """The parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4; otherwise ParameterError."""
 
     max_ngram: int = _LONGEST_NGRAM
 
@@ -43,7 +43,7 @@ def _tokenize(text: str) -> str:
     try:
         tokens: str = _tokenizer(text)
     finally:
-        # They would remember 65,536 texts each, however long.
+        # The caches would keep 65,536 texts each, however long.
         Tokenizer13a.__call__.cache_clear()
         TokenizerRegexp.__call__.cache_clear()
     return tokens
@@ -78,7 +78,7 @@ def _compute(prediction: list[str], references: list[list[str]], max_ngram: int)
 
 
 class Bleu(TextMetric[BleuParameters]):
-    """Sentence BLEU, 0 to 1; no single reference is the best one, so none is named."""
+    """Sentence BLEU, 0 to 1. It compares all references together, so it matches no single one."""
 
     info = MetricInfo(
         name="bleu",
@@ -92,11 +92,11 @@ class Bleu(TextMetric[BleuParameters]):
     def grade(self, item: Item, parameters: BleuParameters) -> MetricResult:
         prediction, prediction_cut = _tokens(item.prediction)
         if not prediction:
-            message = "prediction: BLEU's tokenisation leaves nothing of it"
+            message = "prediction: has no BLEU tokens"
             raise FailureError(Failure(Status.EMPTY_PREDICTION, message))
         references, references_cut = words_of_references(item.references, _tokens)
         if [] in references:
-            message = f"references[{references.index([])}]: BLEU's tokenisation leaves nothing of it"
+            message = f"references[{references.index([])}]: has no BLEU tokens"
             raise FailureError(Failure(Status.INVALID_INPUT, message))
         found = _compute(prediction, references, parameters.max_ngram)
         return MetricResult(

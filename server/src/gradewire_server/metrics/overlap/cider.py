@@ -1,4 +1,4 @@
-"""CIDEr: n-grams in common with the references, weighed by how rare they are in a corpus.
+"""CIDEr: shared n-grams with the references, weighted by their rarity in a corpus.
 
 Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 3.
 """
@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 MAX_ORDER: Final = 4
-"""Longest n-gram, in words."""
+"""The longest n-gram, in words."""
 Ngram: TypeAlias = tuple[str, ...]
 
 _SIGMA_WORDS: Final = 6.0
@@ -39,25 +39,25 @@ _SCALE: Final = 10.0
 
 
 def words_of(text: str) -> tuple[list[str], bool]:
-    """Return the first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
+    """Return the first MAX_WORDS words, in lower case and without punctuation, and whether there are more.
 
-    A text without any word ("?!") has its parts between white space instead, so that none is empty by accident.
+    A text without words ("?!") gives its parts between white space, so that it is not empty by accident.
     """
     words = bare_words(text) or text.lower().split()
     return words[:MAX_WORDS], len(words) > MAX_WORDS
 
 
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
-    """Return how often each n-gram of 1 to MAX_ORDER words occurs."""
+    """Return the count of each n-gram of 1 to MAX_ORDER words."""
     return Counter(_occurrences(words))
 
 
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
-    """Return in how many documents each n-gram occurs; a document is the references of one entry, taken together.
+    """Return the number of documents with each n-gram; a document is the references of one entry.
 
-    What occurs in one document only is left out: its weight is that of an n-gram in none, and it is most of a corpus.
+    N-grams in only one document are left out: they weigh like unknown ones, and are most of a corpus.
     """
-    # Found by their hashes first: to hold all that occur once as tuples would take ten times the memory.
+    # Find them by their hashes: storing all n-grams as tuples would take ten times the memory.
     hashes = array("q")
     for references in documents:
         hashes.extend(map(hash, _distinct(references)))
@@ -80,14 +80,14 @@ def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
 
 @dataclass(frozen=True, slots=True)
 class CiderParameters(Parameters):
-    """Parameters of `cider`; ParameterError for a corpus that does not exist, or none."""
+    """The parameters of `cider`; ParameterError if the corpus does not exist or is none."""
 
     corpus: Corpus = Corpus.REQUEST
 
     def __post_init__(self) -> None:
         take_choices(self)
         if self.corpus is Corpus.NONE:
-            raise ParameterError("corpus", "must be request or prepared: without weights it is not CIDEr")
+            raise ParameterError("corpus", "must be request or prepared, since CIDEr needs weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class _Vector:
 
 
 class Cider(NothingToPrepare):
-    """Mean over 1- to 4-grams and references of the similarity of weighted n-gram counts, times 10.
+    """The mean similarity of weighted n-gram counts over 1- to 4-grams and references, times 10.
 
-    Nothing is asked for when references are prepared: of a prepared corpus the entries themselves are kept.
+    Preparing references needs no requests: a prepared corpus holds the entries themselves.
     """
 
     info = MetricInfo(
         name="cider",
         version=1,
-        description="CIDEr-D over all references: shared 1- to 4-grams, weighed by how rare they are in a corpus.",
+        description="CIDEr-D over all references: shared 1- to 4-grams, weighted by their rarity in a corpus.",
         maximum=10.0,
         citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
     )
@@ -116,7 +116,7 @@ class Cider(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
-        """Ask one round: asks for the document frequencies of the corpus."""
+        """Request the document frequencies of the corpus in one round."""
         del metadata
         corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))
         stop_at(_too_small(corpus))
@@ -128,8 +128,8 @@ def _too_small(corpus: DocumentFrequencies) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"corpus: {shortened(corpus.name)} is a single question with its references, over which no n-gram is rarer "
-        "than another; score several questions in one request, or prepare a set of them",
+        f"corpus: {shortened(corpus.name)} is a single question with its references, in which no n-gram is rarer "
+        "than another. Score several questions in one request, or prepare a set of them",
     )
 
 
@@ -146,8 +146,8 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
             by_order[index] += similarity
     if not weighty:
         message = (
-            f"references: each of their words stands in all {corpus.documents} documents of the corpus {corpus.name}, "
-            "so that none has a weight; take a corpus with more questions"
+            f"references: each of their words is in all {corpus.documents} documents of the corpus {corpus.name}, "
+            "so that none has a weight. Use a corpus with more questions"
         )
         raise FailureError(Failure(Status.INVALID_INPUT, message))
     parts = tuple(_SCALE * total / len(references_words) for total in by_order)
@@ -159,7 +159,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
 
 
 def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
-    """Count times idf of every n-gram; what no document has weighs as what one has."""
+    """Return count times idf of every n-gram; an unknown n-gram weighs like one in a single document."""
     log_documents = math.log(corpus.documents)
     frequency = corpus.counts.get
     weights: tuple[dict[Ngram, float], ...] = tuple({} for _ in range(MAX_ORDER))
@@ -170,7 +170,7 @@ def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
 
 
 def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
-    """By order, 0 to 1: the cosine with the prediction's weights clipped to the reference's, less for other lengths."""
+    """Return, by order, the cosine with clipped weights, 0 to 1, less for different lengths."""
     difference = prediction.words - reference.words
     penalty = math.exp(-(difference**2) / (2 * _SIGMA_WORDS**2))
     found = []
@@ -180,7 +180,7 @@ def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
             found.append(0.0)
             continue
         mine, theirs = prediction.weights[order], reference.weights[order]
-        # Of a long answer and a short reference a thousand times over, only the reference may be gone through.
+        # Iterate over the shorter one: a long answer may have a thousand short references.
         fewer, more = (mine, theirs) if len(mine) < len(theirs) else (theirs, mine)
         shared = math.fsum(min(mine[ngram], theirs[ngram]) * theirs[ngram] for ngram in fewer if ngram in more)
         found.append(penalty * min(1.0, shared / norm))

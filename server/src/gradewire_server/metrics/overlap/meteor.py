@@ -1,9 +1,9 @@
-"""METEOR: words of a prediction aligned with those of a reference, with a penalty for broken order.
+"""METEOR: align words of a prediction with those of a reference, with a penalty for broken order.
 
-Source: Banerjee and Lavie 2005, section 2. What that leaves open is done as in NLTK (`nltk.translate.meteor_score`):
-words are taken from the end, each with the last free partner, and synonyms are looked up for stems.
+Source: Banerjee and Lavie 2005, section 2. Open details follow NLTK (`nltk.translate.meteor_score`): words are taken
+from the end, each with the last free partner, and synonyms are looked up for stems.
 
-Everything about the prediction is indexed once, so that a reference costs its own length and not the prediction's.
+The prediction is indexed once, so that a reference costs only its own length.
 """
 
 from collections import defaultdict
@@ -41,7 +41,7 @@ _LARGEST_BETA: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class IndexedWords:
-    """A prediction's words and where they stand."""
+    """A prediction's words and their positions."""
 
     stems: Sequence[str]
     by_word: WordPositions
@@ -56,14 +56,14 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Pairs of one prediction and one reference, in no order, and positions of the reference's free words by stem."""
+    """Pairs of one prediction and one reference, unordered, and positions of the reference's free words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
 
     @property
     def taken(self) -> frozenset[int]:
-        """Positions of the prediction that are paired."""
+        """Paired positions of the prediction."""
         return frozenset(position for position, _ in self.pairs)
 
 
@@ -78,7 +78,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the prediction's stems that are not paired in some alignment whose reference has free words left."""
+    """Return the prediction's stems that are free in an alignment whose reference has free words too."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -87,7 +87,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pair what is free in each alignment with free words of the reference that are among its synonyms, by stem."""
+    """Pair the free words in each alignment with their synonyms among the reference's free words, by stem."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -135,7 +135,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Return runs of pairs that stand next to each other in both texts, 0 where nothing is paired."""
+    """Return the number of runs of pairs that are adjacent in both texts, 0 without pairs."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -143,10 +143,10 @@ def count_chunks(pairs: Sequence[Pair]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MeteorParameters(Parameters):
-    """Parameters of `meteor`, as types.proto describes them.
+    """The parameters of `meteor` (see types.proto).
 
     Raises:
-        ParameterError: A value out of range, or a source of synonyms that does not exist.
+        ParameterError: A value is out of range, or the source of synonyms does not exist.
     """
 
     synonyms: MeteorSynonyms = MeteorSynonyms.WORDNET
@@ -163,7 +163,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Return precision, recall and penalty of an alignment; all 0 where no word is paired."""
+    """Return precision, recall and penalty of an alignment; all 0 without pairs."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -173,7 +173,7 @@ def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: i
 
 
 def meteor_score(parts: MeteorParts, alpha: float) -> float:
-    """(1 - penalty) P R / (alpha P + (1 - alpha) R), 0 where no word is paired."""
+    """Return (1 - penalty) P R / (alpha P + (1 - alpha) R), 0 without pairs."""
     if not parts.matches:
         return 0.0
     mean = parts.precision * parts.recall / (alpha * parts.precision + (1 - alpha) * parts.recall)
@@ -181,7 +181,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR against the best reference, of equals the first; asks for WordNet's synonyms of predictions alone."""
+    """METEOR against the best reference, the first of equals; requests WordNet's synonyms of predictions only."""
 
     info = MetricInfo(
         name="meteor",
@@ -194,7 +194,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Ask for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
+        """Request synonyms of unmatched words; even of none, to detect missing files."""
         del metadata
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)

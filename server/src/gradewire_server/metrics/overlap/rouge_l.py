@@ -24,7 +24,7 @@ _UNSTEMMED_CHARACTERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RougeLParameters(Parameters):
-    """Parameters of `rouge_l`, as types.proto describes them; ParameterError for a measure that does not exist."""
+    """The parameters of `rouge_l` (see types.proto); ParameterError if the measure does not exist."""
 
     measure: Measure = Measure.F1
     stem: bool = False
@@ -47,7 +47,7 @@ def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
 
 
 class RougeL(TextMetric[RougeLParameters]):
-    """Precision, recall and F1 of the longest common subsequence; the best reference counts, of equals the first."""
+    """Precision, recall and F1 of the longest common subsequence; the best reference, the first of equals."""
 
     info = MetricInfo(
         name="rouge_l",

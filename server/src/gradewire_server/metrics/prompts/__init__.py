@@ -1,1 +1,1 @@
-"""Prompt files: what judges are shown. docs/reference/prompt-files.md describes their form."""
+"""Prompt files for judges; docs/reference/prompt-files.md describes their form."""

@@ -1,4 +1,4 @@
-"""The library of prompt files: read from TOML, checked, and found by name."""
+"""Read prompt files from TOML, check them, and find them by name."""
 
 import hashlib
 import re
@@ -39,7 +39,7 @@ _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
 _MAX_LABEL_CHARACTERS: Final = 64
 """Every result names the labels."""
-_UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
+_UNFIT: Final = "has a chat token, a control character or an invisible character, or several spaces in a row"
 
 _MESSAGES: Final = {
     "missing": "is missing",
@@ -48,18 +48,18 @@ _MESSAGES: Final = {
 }
 _FORMAT: Final = 1
 _MAX_DEPTH: Final = 32
-"""Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
-that happens to run there would fail too."""
+"""Nested arrays and tables. The parser recurses for each; at Python's recursion limit, finalizers would fail too."""
 _SIGNS: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""Strings and comments, in which nothing counts, and the signs that do. Nothing is gone over twice, closed or not."""
+"""Strings and comments, which do not count, and the signs that do. It backtracks nowhere, whether they are closed or
+not."""
 _MAX_VALUES: Final = 2000
-"""Commas and equals signs outside strings. The parser takes 2 µs for each; a file that asks for much has 200."""
+"""Commas and equals signs outside strings. The parser takes 2 µs for each; a large file has 200."""
 _MAX_PARSER_CHARACTERS: Final = 160
-"""Of what the TOML parser says, which may hold a key."""
+"""Characters of the TOML parser's message, which may hold a key."""
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
@@ -72,7 +72,7 @@ F = TypeVar("F", bound=_Form)
 
 
 class StepForm(_Form):
-    """A step as a file has it."""
+    """A step in a file."""
 
     name: str
     opening: str = ""
@@ -83,14 +83,14 @@ class StepForm(_Form):
     @classmethod
     def _is_one_line(cls, opening: str) -> str:
         if opening != opening.strip() or "\n" in opening:
-            raise ValueError("is one line, without white space at its ends")
+            raise ValueError("must be one line, without white space at its ends")
         if without_markup(opening) != opening:
             raise ValueError(_UNFIT)
         return opening
 
 
 class VariantForm(_Form):
-    """A variant as a file has it; what is None stands at the top of the file."""
+    """A variant in a file; None takes the value from the top of the file."""
 
     system: str | None = None
     system_with_caption: str | None = None
@@ -103,7 +103,7 @@ class VariantForm(_Form):
 
 
 class DemonstrationForm(_Form):
-    """A solved item as a file has it, with the answers of the steps by their names."""
+    """A solved item in a file, with the answers of the steps by name."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -130,7 +130,7 @@ class SyntheticDemonstrationForm(DemonstrationForm):
 
 
 class FileForm(_Form):
-    """A file; variants and demonstrations are read on their own."""
+    """A file. Its variants and demonstrations are read separately."""
 
     format: int
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
@@ -147,14 +147,14 @@ class FileForm(_Form):
     @classmethod
     def _is_known(cls, form: int) -> int:
         if form != _FORMAT:
-            raise ValueError(f"{form} is not known here; this program reads {_FORMAT}")
+            raise ValueError(f"{form} is not known. This program reads {_FORMAT}")
         return form
 
     @field_validator("metric")
     @classmethod
     def _takes_a_prompt(cls, metric: str) -> str:
         if metric not in SHAPES:
-            raise ValueError(f"{quoted(metric)} takes no prompt; those that do: {', '.join(SHAPES)}")
+            raise ValueError(f"{quoted(metric)} takes no prompt. Metrics with prompts: {', '.join(SHAPES)}")
         return metric
 
 
@@ -171,21 +171,21 @@ def _read_form(kind: type[F], table: Mapping[str, Any], place: str = "") -> F:
 def read_prompt(data: bytes) -> PromptFile:
     """Read and check a prompt file; docs/reference/prompt-files.md describes the form.
 
-    A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
+    A byte order mark at its beginning is ignored, also for its digest.
 
     Raises:
-        PromptError: It is too long, is no TOML, or does not say what it must; the message names the key.
+        PromptError: It is too long, is not TOML, or lacks required content; the message names the key.
     """
     data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_PROMPT_BYTES:
-        raise PromptError("", f"has {len(data)} bytes; a prompt file may have {MAX_PROMPT_BYTES}")
+        raise PromptError("", f"has {len(data)} bytes, at most {MAX_PROMPT_BYTES} are allowed")
     form = _read_form(FileForm, _parse(data))
     _check_references(form.references)
     shapes = SHAPES[form.metric]
     variants: dict[str, Variant] = {}
     for name, table in form.variants.items():
         if name not in shapes:
-            raise PromptError(f"variants.{name}", f"is not known; this metric has {', '.join(shapes)}")
+            raise PromptError(f"variants.{name}", f"is not known. This metric has {', '.join(shapes)}")
         variants[name] = _variant(
             _read_form(VariantForm, table, f"variants.{name}"), f"variants.{name}", shapes[name], form
         )
@@ -193,7 +193,7 @@ def read_prompt(data: bytes) -> PromptFile:
     demonstrations: dict[str, tuple[Demonstration, ...]] = {}
     for kind, rows in form.demonstrations.items():
         if kind not in sets:
-            raise PromptError(f"demonstrations.{kind}", f"is not known; the sets are {', '.join(sorted(sets))}")
+            raise PromptError(f"demonstrations.{kind}", f"is not known. The sets are {', '.join(sorted(sets))}")
         demonstrations[kind] = tuple(
             _demonstration(row, f"demonstrations.{kind}[{index}]", variants, form.metric)
             for index, row in enumerate(rows)
@@ -218,27 +218,27 @@ def _parse(data: bytes) -> dict[str, Any]:
         raise PromptError("", f"is not UTF-8 (byte {error.start})") from None
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > MAX_DOTS_IN_LINE:
-            raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}; break the line")
+            raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}. Break the line")
     depth = values = 0
     for sign in _SIGNS.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign[0], 0)
         values += sign[0] in ",="
         if depth > _MAX_DEPTH:
             at = text.count("\n", 0, sign.start()) + 1
-            raise PromptError("", f"is nested too deeply in line {at}: {_MAX_DEPTH} arrays and tables at most")
+            raise PromptError("", f"is nested too deeply in line {at}: at most {_MAX_DEPTH} arrays and tables")
         if values > _MAX_VALUES:
             raise PromptError("", f"has more than {_MAX_VALUES} values")
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, and what int() says of a number with thousands of digits
-        raise PromptError("", f"is no TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
+    except ValueError as error:  # TOMLDecodeError, and int()'s error for a number with thousands of digits
+        raise PromptError("", f"is not TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
 
 
 def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm) -> Variant:
     system = file.system if form.system is None else form.system
     item = file.item if form.item is None else form.item
     if not item.strip():
-        raise PromptError(f"{place}.item", "is missing, here and at the top of the file")
+        raise PromptError(f"{place}.item", "is missing both here and at the top of the file")
     template = read_template(item, f"{place}.item", needed=shape.needed, optional=shape.optional)
     steps = tuple(_step(step, f"{place}.steps[{index}]", first=index == 0) for index, step in enumerate(form.steps))
     names = tuple(step.name for step in steps)
@@ -261,14 +261,14 @@ def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm)
 def _step(form: StepForm, place: str, *, first: bool) -> Step:
     shape = STEPS.get(form.name)
     if shape is None:
-        raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known; steps are {', '.join(STEPS)}")
+        raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known. The steps are {', '.join(STEPS)}")
     if not form.opening and not first:
-        raise PromptError(f"{place}.opening", "is missing; only the first step may do without one")
+        raise PromptError(f"{place}.opening", "is missing. Only the first step needs none")
     needed, other = ("max_tokens", "labels") if shape.generated else ("labels", "max_tokens")
     if getattr(form, needed) is None:
         raise PromptError(f"{place}.{needed}", "is missing")
     if getattr(form, other) is not None:
-        raise PromptError(f"{place}.{other}", f"is not known in such a step; it has {needed}")
+        raise PromptError(f"{place}.{other}", f"is not allowed in this step, which has {needed}")
     labels = form.labels or {}
     if labels:
         _check_labels(labels, f"{place}.labels", shape)
@@ -281,26 +281,26 @@ def _check_labels(labels: Mapping[str, float], place: str, shape: StepShape) -> 
     lowest, highest = shape.values
     for label, value in labels.items():
         faults = {
-            "is no label: words with single spaces between them": not label or label != " ".join(label.split()),
-            f"is no label: a label has at most {_MAX_LABEL_CHARACTERS} characters": len(label) > _MAX_LABEL_CHARACTERS,
+            "must have words with single spaces between them": not label or label != " ".join(label.split()),
+            f"must have at most {_MAX_LABEL_CHARACTERS} characters": len(label) > _MAX_LABEL_CHARACTERS,
             _UNFIT: without_markup(label) != label,
-            "begins another label; the judge could not be told which it means": any(
+            "begins another label, so that the judge's answer would be ambiguous": any(
                 other != label and other.startswith(label) for other in labels
             ),
             f"must be a number from {lowest:g} to {highest:g}": not lowest <= value <= highest,
-            f"must be {shape.told}": shape.values_used and value not in shape.values_used,
+            f"must be {shape.described}": shape.values_used and value not in shape.values_used,
         }
         fault = next((message for message, found in faults.items() if found), None)
         if fault is not None:
             raise PromptError(f"{place}.{label}", fault)
     if len(set(labels.values())) == 1:
-        raise PromptError(place, "all stand for the same value: every answer would score alike")
+        raise PromptError(place, "all have the same value, so that every answer would score alike")
     if not shape.values_used <= set(labels.values()):
-        raise PromptError(place, f"must have a label for each value: {shape.told}")
+        raise PromptError(place, f"must have a label for each value: {shape.described}")
 
 
 def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
-    """Return field labels, openings, and labels behind openings that have no colon."""
+    """Return field labels, openings, and labels after openings without a colon."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
     announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
@@ -339,7 +339,7 @@ def _check_references(form: ReferenceForm) -> None:
 
 
 class PromptLibrary:
-    """Prompt files by NAME/VERSION. It never changes: `with_file` makes another one.
+    """Prompt files by NAME/VERSION. It is immutable: `with_file` returns a new one.
 
     Raises:
         PromptError: Two different files have the same name and version.
@@ -349,25 +349,24 @@ class PromptLibrary:
         self._files: dict[str, PromptFile] = {}
         for file in files:
             if self._files.setdefault(file.title, file).digest != file.digest:
-                raise PromptError(
-                    "version", f"another {file.title} is there already; give this one a version of its own"
-                )
+                raise PromptError("version", f"another {file.title} already exists. Give this one another version")
 
     def with_file(self, file: PromptFile) -> "PromptLibrary":
-        """Return a library with this file too; raise PromptError where another one has its name and version."""
+        """Return a library that includes this file; raise PromptError if another one has its name and version."""
         return PromptLibrary((*self._files.values(), file))
 
     def files(self) -> tuple[PromptFile, ...]:
-        """Return all of them, those of the package first."""
+        """Return all files, those of the package first."""
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """Return the file that a `prompt` parameter means for a metric, or for "synthetic" answers.
+        """Return the file of a `prompt` parameter for a metric, or for "synthetic" answers.
 
-        It is "" for the metric's own, NAME/VERSION, NAME/VERSION@DIGEST (8 hex digits or more), or a whole file.
+        The parameter is "" for the metric's own file, NAME/VERSION, NAME/VERSION@DIGEST (at least 8 hex digits), or a
+        whole file.
 
         Raises:
-            PromptError: There is none of that name or digest, it belongs to another metric, or cannot be read.
+            PromptError: No file has that name or digest, it belongs to another metric, or it cannot be read.
         """
         match = _NAMED.fullmatch(prompt or _DEFAULTS[metric].title)
         file = _inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
@@ -378,43 +377,43 @@ class PromptLibrary:
     def _named(self, title: str, digest: str) -> PromptFile:
         file = self._files.get(title)
         if file is None:
-            known = f"known: {', '.join(sorted(self._files))}"
-            raise PromptError("", f"{title} is not known here; {_replacement(title) or known}")
+            known = f"Known prompts: {', '.join(sorted(self._files))}"
+            raise PromptError("", f"unknown prompt {title}. {_replacement(title) or known}")
         if not file.digest.startswith(digest):
-            raise PromptError("", f"{title} has the digest {file.digest} here, {digest} is asked for")
+            raise PromptError("", f"{title} has the digest {file.digest} here, not {digest}")
         return file
 
     def parameter(self, file: PromptFile) -> str:
-        """The `prompt` parameter that means exactly this file: NAME/VERSION@DIGEST if it is here, else its text."""
+        """Return the `prompt` parameter for exactly this file: NAME/VERSION@DIGEST, or its text if it is new."""
         known = self._files.get(file.title)
         return f"{file.title}@{file.digest}" if known is not None and known.digest == file.digest else file.text
 
 
 def _replacement(title: str) -> str:
-    """Say which prompt of the package came after an earlier one of its name; "" where there is none."""
+    """Return which prompt of the package replaced an earlier one of its name; "" if none did."""
     name, _, version = title.partition("/")
     own = _DEFAULTS.get(name)
     if own is None or int(version) >= own.version:
         return ""
-    return f"{own.title} replaced it: ask for that, or give the text of the file"
+    return f"{own.title} replaced it. Use that, or give the text of the file"
 
 
 def _inline(text: str) -> PromptFile:
     found = _read_once(text)
     if isinstance(found, PromptError):
-        raise copy(found)  # each raised one keeps the frames that it went through
+        raise copy(found)  # a copy, since each raised error keeps its frames
     return found
 
 
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
-    """Reading takes some 10 ms, and each call of a client brings the same text, right or wrong."""
+    """Read a prompt file's text, or return the error. Reading takes about 10 ms, and calls repeat their text."""
     if len(text) > MAX_PROMPT_BYTES:
-        return PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
+        return PromptError("", f"has {len(text)} characters, at most {MAX_PROMPT_BYTES} bytes are allowed")
     if "=" not in text:
         return PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     try:
-        return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
+        return read_prompt(text.encode(errors="surrogatepass"))  # invalid UTF-8, which is reported
     except PromptError as error:
         return error.with_traceback(None)
 
@@ -425,6 +424,6 @@ def _of_package() -> PromptLibrary:
 
 
 PACKAGE_PROMPTS: Final = _of_package()
-"""The files that come with the server."""
+"""The prompt files of the server."""
 _DEFAULTS: Final = {file.metric: file for file in PACKAGE_PROMPTS.files() if file.name == file.metric}
-"""Prompt of each metric that "" stands for: the one of its name."""
+"""The prompt of each metric for "": the file with the metric's name."""

@@ -1,8 +1,7 @@
-"""Texts of an item made harmless for a judge: nothing in them looks like chat markup or like our delimiters.
+"""Make an item's texts harmless for a judge: no text may look like chat markup or like our delimiters.
 
-What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". What an answer
-says about itself is another matter (`without_praise`). A judge can still be talked to; docs/research/hostile-answers.md
-says what that means.
+Changed text stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". `without_praise`
+handles an answer's claims about itself. Answers can still talk to a judge, see docs/research/hostile-answers.md.
 """
 
 import re
@@ -15,13 +14,13 @@ from typing import Final
 from gradewire_server.metrics.text.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text that are shown: a thousand words have half as many, a single word may have a million."""
+"""Characters of a text to show: a thousand words have half as many, a single word may have a million."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
 _BRACKETED: Final = re.compile(r"\[(?=[|\uff5c]|/?g?[A-Z][A-Z_]+\])")
 _GAP: Final = r"[*_'\")\] ]{0,4}"
-# "Accepted answers (all):", "Question 2:"; but no time of day.
+# "Accepted answers (all):", "Question 2:"; but not a time of day.
 _ADDED: Final = rf"(?: ?\([^()]{{0,24}}\)| ?#?\d{{1,4}}(?={_GAP}:(?!\d)))?"
 _WORD: Final = re.compile(r"\S+")
 _SLICE: Final = 32_768
@@ -30,12 +29,12 @@ _HIDDEN_END: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Delimiters:
-    """What a text must not imitate, in upper or lower case.
+    """Texts that an item must not imitate, in upper or lower case.
 
     Attributes:
-        names: Field labels and openings that stand before a colon ("Question", "Rating"), without it.
-        openings: Openings without a colon ("The answer is"), behind which labels may follow ("correct").
-        announcing: Openings that labels follow, without a colon ("Rating", "The answer is").
+        names: Field labels and openings before a colon ("Question", "Rating"), without it.
+        openings: Openings without a colon ("The answer is"), before labels ("correct").
+        announcing: Openings before labels, without a colon ("Rating", "The answer is").
     """
 
     names: tuple[str, ...] = ()
@@ -45,21 +44,21 @@ class Delimiters:
 
 
 def neutralise(text: str, delimiters: Delimiters) -> str:
-    """Return one line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
+    """Return one line without control characters, chat tokens and imitated delimiters. Idempotent.
 
-    - Line ends and control characters become spaces, runs of white space one space; what is invisible goes.
-    - A space goes into what may be a chat token, behind its "<" or "[".
-    - The colon behind a name of the prompt or a role's ("Rating:", "assistant :", "**User**:") becomes a dash.
-    - A dash goes between an opening and a label ("The answer is - correct").
+    - Line ends and control characters become spaces, runs of white space one space; invisible characters are removed.
+    - A possible chat token gets a space after its "<" or "[".
+    - The colon after a name of the prompt or a role ("Rating:", "assistant :", "**User**:") becomes a dash.
+    - A dash separates an opening from a label ("The answer is - correct").
 
-    Names, openings and labels are found in their `folded` form, in time in proportion to the text's length.
+    Names, openings and labels are matched in their `folded` form, in time proportional to the text's length.
     """
     named = _dashed(without_markup(text), _named(delimiters.names), " -")
     return _dashed(named, _opened(delimiters), " - ") if delimiters.openings and delimiters.labels else named
 
 
 def without_markup(text: str) -> str:
-    """Return the first half of `neutralise`: one line, without control characters, invisible ones and chat tokens."""
+    """Do the first half of `neutralise`: one line without control, invisible and chat token characters."""
     tidy = " ".join(seen(text).split())
     return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
@@ -67,7 +66,7 @@ def without_markup(text: str) -> str:
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
     """Return the first words of a text, with single spaces between them, and whether there are more.
 
-    They have no more than MAX_CHARACTERS characters; the rest is not even looked at.
+    They have at most MAX_CHARACTERS characters; the rest is not even read.
     """
     if len(text) > _SLICE:
         text = _enough(text, most)
@@ -77,13 +76,13 @@ def cut_to_words(text: str, most: int) -> tuple[str, bool]:
 
 
 def any_of(texts: tuple[str, ...]) -> str:
-    """Return a pattern for any of the texts as `folded`, the longest first; their white space is single spaces."""
+    """Return a pattern for any of the texts when `folded`, longest first, with single spaces."""
     tidy = {" ".join(folded(text).split()) for text in texts}
     return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
 
 
 def _enough(text: str, most: int) -> str:
-    """Return the begin of a text, with more words or characters than are shown, or all that is seen of it."""
+    """Return the beginning of a text with more words or characters than are shown, or all its visible text."""
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):
@@ -92,14 +91,14 @@ def _enough(text: str, most: int) -> str:
         found = shown.split()
         words += len(found)
         characters += sum(map(len, found))
-        # A word on a border of slices counts twice, so one more slice than words.
+        # A word on a border of slices counts twice, so take one more slice than words.
         if words > most + len(kept) or characters > MAX_CHARACTERS:
             break
     return "".join(kept)
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Return pieces that end, if there is one near, behind a character of ASCII, where no joiner has a say."""
+    """Yield pieces that end after an ASCII character if there is one near, so that no joiner is cut off."""
     begin = 0
     while begin < len(text):
         end = begin + _SLICE
@@ -110,7 +109,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def _dashed(text: str, pattern: re.Pattern[str], dash: str) -> str:
-    """Put a dash behind the first group of each match; what else the match holds goes."""
+    """Put a dash after the first group of each match and remove the rest of the match."""
     pieces: list[str] = []
     begin = 0
     for match in pattern.finditer(folded(text)):

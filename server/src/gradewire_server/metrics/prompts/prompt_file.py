@@ -1,4 +1,4 @@
-"""A prompt file: the turns and labels that a judge gets for one metric, and the parts that each metric requires."""
+"""A prompt file: the turns and labels of a judge for one metric, and the parts that each metric requires."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from gradewire_server.metrics.prompts.neutralise import Delimiters
 from gradewire_server.metrics.prompts.template import Template
 
 SYNTHETIC: Final = "synthetic"
-"""What a prompt file for synthetic answers names as its metric."""
+"""The metric name of a prompt file for synthetic answers."""
 COMPARE: Final = "compare"
-"""What a prompt file for comparisons names as its metric."""
+"""The metric name of a prompt file for comparisons."""
 EXTRACT: Final = "extract"
-"""Variant of such a file that reads a verdict from a reason alone."""
+"""The variant of a comparison file that reads a verdict from a reason alone."""
 PAIR_SETS: Final = ("pairs",)
-"""Kinds of demonstrations of such a file."""
+"""Kinds of demonstrations in a comparison file."""
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
-"""Kinds of demonstrations, in the order in which one stands in for another that a file lacks."""
+"""Kinds of demonstrations, in the order in which they replace one that a file lacks."""
 
 _MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
@@ -32,20 +32,20 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What a step must be: text that is generated, or labels with values between the lowest and the highest.
+    """The required form of a step: generated text, or labels with values in a range.
 
-    Of `values_used` each must stand for a label (empty: any will do); `told` names them in messages.
+    Each of `values_used` must have a label (empty: any values); `described` names them in messages.
     """
 
     generated: bool = False
     values: tuple[float, float] = (0.0, 1.0)
     values_used: frozenset[float] = frozenset()
-    told: str = "1 for yes, 0 for no"
+    described: str = "1 for yes, 0 for no"
 
 
 @dataclass(frozen=True, slots=True)
 class VariantShape:
-    """What a variant must hold: the sequences of steps that it may have, and its fields."""
+    """The required form of a variant: its possible sequences of steps, and its fields."""
 
     sequences: tuple[tuple[str, ...], ...]
     needed: frozenset[str] = _JUDGED
@@ -60,7 +60,7 @@ STEPS: Final[Mapping[str, StepShape]] = {
     "verdict": StepShape(values_used=frozenset({0.0, 1.0})),
     "similarity": StepShape(),
     "winner": StepShape(
-        values_used=frozenset({0.0, 0.5, 1.0}), told="1 for the first answer, 0 for the second, 0.5 for a tie"
+        values_used=frozenset({0.0, 0.5, 1.0}), described="1 for the first answer, 0 for the second, 0.5 for a tie"
     ),
     "reason": _TEXT,
     "facts": _TEXT,
@@ -99,9 +99,9 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the judge's turn: "OPENING ANSWER"; the opening is empty only in a first step.
+    """One line of the judge's turn: "OPENING ANSWER"; only a first step may have an empty opening.
 
-    It has labels, with values on the metric's own scale, or text of at most `max_tokens`.
+    It has labels with values on the metric's own scale, or text of at most `max_tokens`.
     """
 
     name: str
@@ -113,14 +113,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of asking: a mode or style of the metric.
+    """A variant of a prompt: a mode or style of the metric.
 
     Attributes:
-        system_with_image: Instructions where images are shown; empty: as without them.
-        item: How an item is written.
+        system_with_image: Instructions with images; empty to use those without.
+        item: Template of an item.
         steps: Lines of the judge's turn, at least one.
         correct_from: Score (or probability of yes) from which an answer counts as right.
-        delimiters: What no text of an item may imitate.
+        delimiters: Texts that an item must not imitate.
     """
 
     system: str
@@ -134,7 +134,7 @@ class Variant:
     delimiters: Delimiters
 
     def instructions(self, *, caption: bool, image: bool) -> str:
-        """Return instructions where captions or images are shown; where both are, those of images."""
+        """Return the instructions for captions or images; with both, those for images."""
         if image and self.system_with_image:
             return self.system_with_image
         return self.system_with_caption if caption else self.system
@@ -147,7 +147,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A solved item, or a solved pair, whose `prediction` is shown first; `answers` by step name."""
+    """A solved item or pair, whose `prediction` is shown first; `answers` by step name."""
 
     question: str
     references: tuple[str, ...]
@@ -158,7 +158,7 @@ class Demonstration:
 
 
 class ReferenceOrder(StrEnum):
-    """In which order votes are shown."""
+    """The order in which votes are shown."""
 
     FREQUENCY = "frequency"
     GIVEN = "given"
@@ -166,10 +166,10 @@ class ReferenceOrder(StrEnum):
 
 @validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ReferenceForm:
-    """How references are written in one line.
+    """The form of references in one line.
 
-    `plain` is the template of an alias, {reference}; `counted` that of a vote, {reference}, {count}, {total}. `most`
-    aliases and `most_counted` votes are shown, the most frequent votes first or as they were given.
+    `plain` is the template of an alias, {reference}; `counted` that of a vote, {reference}, {count}, {total}. At most
+    `most` aliases or `most_counted` votes are shown, votes by frequency or in their given order.
     """
 
     plain: str = "{reference}"
@@ -182,10 +182,10 @@ class ReferenceForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptFile:
-    """A prompt file, read and checked. Equal to itself alone, so that what is rendered of it can be remembered.
+    """A prompt file, read and checked. Equal only to itself, so that rendered texts can be cached.
 
-    `digest` is the SHA-256 of its text, 64 hex digits; a file may lack some of its metric's variants, and some kinds of
-    demonstrations ("binary", "short", "long"; of a comparison "pairs").
+    `digest` is the SHA-256 of its text, 64 hex digits. A file may lack some of its metric's variants, and some kinds of
+    demonstrations ("binary", "short", "long"; for comparisons "pairs").
     """
 
     name: str
@@ -200,5 +200,5 @@ class PromptFile:
 
     @property
     def title(self) -> str:
-        """NAME/VERSION."""
+        """The name as NAME/VERSION."""
         return f"{self.name}/{self.version}"

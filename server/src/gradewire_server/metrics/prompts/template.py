@@ -1,4 +1,4 @@
-"""Templates of prompt files: parsed, and filled in with the texts of an item."""
+"""Parse templates of prompt files, and fill in the texts of an item."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from gradewire_server.domain.items import shortened
 
 
 class PromptError(ValueError):
-    """A prompt file cannot be used, or is not there.
+    """A prompt file cannot be used, or does not exist.
 
-    `place` is a key in the file ("variants.rating.steps[0].labels"), cut as what is quoted; "" for the file as a whole.
+    `place` is a shortened key in the file ("variants.rating.steps[0].labels"); "" for the whole file.
     """
 
     def __init__(self, place: str, message: str) -> None:
@@ -32,7 +32,7 @@ _LABEL: Final = re.compile(r"[\W_]*([^\W_][^\n:]{0,40}?)\s*:")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An item's text in three pieces, of which only the middle one may be shortened."""
+    """An item's text in three pieces; only the middle one may be shortened."""
 
     lead: str
     prediction: str
@@ -40,29 +40,29 @@ class Rendered:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return self.lead + self.prediction + self.tail
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template as pieces by line: literal text, and the field behind it or None."""
+    """A template as pieces by line: literal text, and the field after it or None."""
 
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the fields."""
+        """The names of the fields."""
         return frozenset(field for line in self.lines for _, field in line if field is not None)
 
     @property
     def field_labels(self) -> tuple[str, ...]:
-        """Return what stands before a colon at the begin of a line: what an answer must not imitate."""
+        """Texts before a colon at the beginning of a line, which an answer must not imitate."""
         found = (_LABEL.match(line[0][0]) for line in self.lines)
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Put the fields in, one line each; a line with an empty caption or problem is left out."""
+        """Fill in the fields, one line each; a line with an empty caption or problem is left out."""
         before: list[str] = []
         after: list[str] = []
         prediction = ""
@@ -88,17 +88,17 @@ def read_template(text: str, place: str, *, needed: frozenset[str], optional: fr
     """Parse a template with fields in braces, each once; `place` is its key in the file, for messages.
 
     Raises:
-        PromptError: Unbalanced braces; a field that is unknown, missing, repeated, or has a format or conversion.
+        PromptError: Braces are unbalanced, or a field is unknown, missing, repeated, or has a format or conversion.
     """
     lines = tuple(_pieces(line, place) for line in text.strip("\n").split("\n"))
     found = [field for line in lines for _, field in line if field is not None]
     for field in found:
         if field not in needed | optional:
             raise PromptError(
-                place, f"{{{shortened(field)}}} is not a field; fields here: {', '.join(sorted(needed | optional))}"
+                place, f"{{{shortened(field)}}} is not a field. Fields here: {', '.join(sorted(needed | optional))}"
             )
         if found.count(field) > 1:
-            raise PromptError(place, f"{{{field}}} stands there more than once")
+            raise PromptError(place, f"{{{field}}} occurs more than once")
     for field in sorted(needed.difference(found)):
         raise PromptError(place, f"{{{field}}} is missing")
     return Template(lines)
@@ -109,10 +109,10 @@ def _pieces(line: str, place: str) -> tuple[tuple[str, str | None], ...]:
     try:
         for literal, field, specification, conversion in Formatter().parse(line):
             if specification or conversion:
-                raise PromptError(place, f"{{{shortened(field or '')}}} takes no format and no conversion")
+                raise PromptError(place, f"{{{shortened(field or '')}}} must not have a format or conversion")
             pieces.append((literal, field))
     except ValueError as error:
         if isinstance(error, PromptError):
             raise
-        raise PromptError(place, f"{shortened(str(error))}; write {{{{ and }}}} for braces") from None
+        raise PromptError(place, f"{shortened(str(error))}. Write {{{{ and }}}} for braces") from None
     return tuple(pieces) or (("", None),)

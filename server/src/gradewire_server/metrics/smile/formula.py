@@ -1,4 +1,4 @@
-"""SMILE's parameters with its presets, and the formula; a result also says what became of the reference's values."""
+"""SMILE's parameters with their presets, its formula, and the outcome of a reference's values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome
 
 _MAX_KNOWN: Final = 8_192
-"""Items whose outcome is kept, those met last."""
+"""Items whose outcome is cached, the latest ones."""
 _MAX_KNOWN_CHARACTERS: Final = 1_024
-"""Of question, reference and prediction together; longer items cost SMILE itself much more."""
+"""Characters of question, reference and prediction together; longer items cost SMILE itself much more."""
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
@@ -31,19 +31,19 @@ _TOP_BIN = 5
 PRESET_WEIGHT: Final = {
     preset: float(parameter_info("smile", "sentence_weight").default_with(preset)) for preset in SmilePreset
 }
-"""Weight of the sentence term by preset; types.proto has the numbers."""
+"""The weight of the sentence term by preset; types.proto has the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmileParameters(EncoderParameters):
-    """Parameters of `smile`, as types.proto describes them; `calibration` says whose fit filled weight or threshold in.
+    """The parameters of `smile` (see types.proto); `calibration` names the source of a fitted weight or threshold.
 
-    A `sentence_weight` (0 to 1) of None becomes the one fitted for the model, else the preset's. A threshold of None
-    becomes the one fitted for the model with this preset, mode and weight; where there is none the bin decides, and the
+    A `sentence_weight` (0 to 1) of None becomes the one fitted for the model, or else the preset's. A threshold of None
+    becomes the one fitted for the model with this preset, mode and weight. Without a fit the bin decides, and the
     result is UNCALIBRATED.
 
     Raises:
-        ParameterError: As `EncoderParameters`, or a weight that is not a finite number from 0 to 1.
+        ParameterError: See `EncoderParameters`; or the weight is not a finite number from 0 to 1.
     """
 
     preset: SmilePreset = SmilePreset.V1
@@ -59,27 +59,27 @@ class SmileParameters(EncoderParameters):
 
     @property
     def weight(self) -> float:
-        """`sentence_weight`, the preset's where it is None."""
+        """`sentence_weight`, or the preset's if it is None."""
         return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
 
     @property
     def reads_prepared(self) -> bool:
-        """Return whether the synthetic answers are prepared ones."""
+        """True if the synthetic answers are prepared ones."""
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """With weight and threshold filled in; a threshold was fitted with one weight and holds for that one only.
+        """Return the parameters with weight and threshold; a fitted threshold holds only for its own weight.
 
         Raises:
-            ParameterError: One of them is unset, and what was fitted for the model cannot be read.
+            ParameterError: One of them is unset, and the model's fit is unreadable.
         """
         if self.sentence_weight is not None and self.threshold is not None:
             return self
         check_readable(metadata)
         found = calibration_for(metadata.calibrations, self)
         if found is None and self.preset in {SmilePreset.FAST, SmilePreset.WHOLE}:
-            # `fast` approximates `v1` so closely that what was fitted for one holds for the other, and `whole` is
-            # `fast` on all answers but those that `v1` reads in part.
+            # `fast` approximates `v1` closely enough to share its fits, and `whole` equals `fast` except for answers
+            # that `v1` reads only in part.
             found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)
@@ -93,7 +93,7 @@ class SmileParameters(EncoderParameters):
 
 
 def value_outcome(item: Item, matched_reference: int) -> str | None:
-    """Return what became of that reference's values in the prediction; None where it has none."""
+    """Return the outcome of that reference's values in the prediction; None if it has no values."""
     texts = item.question, item.references[matched_reference], item.prediction
     short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
     outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
@@ -102,7 +102,7 @@ def value_outcome(item: Item, matched_reference: int) -> str | None:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
-    """Return the outcome of short texts, read once: an item whose vectors are cached costs little else."""
+    """Return the cached outcome of short texts, since an item with cached vectors costs little else."""
     return match_values(question, reference, prediction).outcome
 
 
@@ -115,18 +115,17 @@ class Keyword:
 
 
 def smile_bin(score: float) -> int:
-    """floor(6 · score), limited to 0 … 5."""
+    """Return floor(6 · score), limited to 0 … 5."""
     return max(0, min(_TOP_BIN, math.floor(6 * score)))
 
 
-# An item has a few references: for so few numbers Python's own arithmetic, which gives the same doubles, takes a tenth
-# of the time that calls of numpy take.
+# For the few references of an item, Python's own arithmetic gives the same doubles in a tenth of numpy's time.
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
-    """Return the term m for every reference: the share of N(r)'s distinct words that stand in N(y), 0 to 1.
+    """Return the term m for every reference: the share of N(r)'s distinct words that are in N(y), 0 to 1.
 
-    Words count with repeats for REFERENCE_CODE; for PAPER it is 1 where N(r) as a whole stands in N(y), else 0.
+    For REFERENCE_CODE repeated words count; for PAPER it is 1 if N(y) contains the whole N(r), otherwise 0.
     """
     if preset is SmilePreset.PAPER:
         return [float(each) for each in contained(texts.words, texts.keywords)]
@@ -141,7 +140,7 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
 class Similarities:
     """Cosines of e(y) and each reference's sentence, and keyword terms by reference index.
 
-    Those that cannot give the score may be missing (see `can_still_win`).
+    Terms that cannot give the score may be missing (see `can_still_win`).
     """
 
     sentences: Sequence[float]
@@ -164,7 +163,7 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """Return the keyword terms of `texts.open_references` by index; of equal windows the first is named.
+    """Return the keyword terms of `texts.open_references` by index; the first of equal windows counts.
 
     `windows` has distinct texts in order of position for every length in `texts.rows_of`; `vectors` are theirs,
     float32[windows of all lengths, dims], and `keywords` e(N(r)), float32[open, dims], all rows of length 1.
@@ -182,9 +181,9 @@ def closest_windows(
 
 
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """Return the `texts.open_references` that can match or beat the best held one, whatever their windows say.
+    """Return the `texts.open_references` that can match or beat the best held one.
 
-    To leave out the others is exact: even with the closest window possible (cosine 1) they stay below a known score.
+    Leaving out the others is exact: even with the closest possible window (cosine 1) they stay below a known score.
     """
     if not (texts.held and texts.open_references):
         return texts.open_references
@@ -201,10 +200,10 @@ def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: Smi
 def grade(
     texts: SmileTexts, similarities: Similarities, parameters: SmileParameters, item: Item | None = None
 ) -> MetricResult:
-    """Return the score of the best reference and its parts; equal scores name the lowest reference index.
+    """Return the score of the best reference and its parts; the lowest index of equal scores.
 
-    Without a threshold (the caller's, or one fitted for the encoder) bins decide, and the result is UNCALIBRATED. Parts
-    say what became of the matched reference's values where `item` is given.
+    Without a set or fitted threshold, bins decide and the result is UNCALIBRATED. With an `item`, the parts have the
+    outcome of the matched reference's values.
     """
     preset, weight, threshold = parameters.preset, parameters.weight, parameters.threshold
     indices = sorted(similarities.keywords)
@@ -242,7 +241,7 @@ def _score(sentence: float, exact: float, keyword: float, weight: float) -> floa
 
 
 def harmonic_mean(sentence: float, lexical: float) -> float | None:
-    """2sl / (s + l), or None where a term is negative or both are 0: the harmonic mean is not defined there."""
+    """Return 2sl / (s + l), or None if a term is negative or both are 0, where it is undefined."""
     if sentence < 0 or lexical < 0 or sentence + lexical == 0:
         return None
     return 2 * sentence * lexical / (sentence + lexical)

@@ -1,8 +1,8 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
 Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
-settles what it leaves open. The defaults, the sentence term's weight by preset among them (0.3; 0.5 for
-`reference_code`), are written once, at `SmileParameters` in types.proto; `formula.PRESET_WEIGHT` reads them.
+settles open details. types.proto has all defaults, at `SmileParameters`, including the sentence term's weight by preset
+(0.3; 0.5 for `reference_code`), which `formula.PRESET_WEIGHT` reads.
 """
 
 from gradewire_proto.choices import SmilePreset, SyntheticMode
@@ -38,13 +38,13 @@ class Smile:
     parameters_type = SmileParameters
 
     def __init__(self) -> None:
-        lemmatizer()  # read the dictionary at start, not under the first answer
+        lemmatizer()  # read the dictionary at start, not during the first answer
 
     @scoring
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
-        """Ask one round; two where `fast` ranks windows or a reference stands in the prediction word for word.
+        """Request one round, or two if `fast` ranks windows or the prediction contains a reference verbatim.
 
-        One more comes before them for prepared synthetic answers; `whole` has one more for each piece of a long answer.
+        Prepared synthetic answers need one more round before these, `whole` one for each piece of a long answer.
         """
         sentences = yield from reference_sentences(
             parameters.synthetic, item.question, item.references, item.synthetic_answers
@@ -58,7 +58,7 @@ class Smile:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
-        """Ask for the sentence and the keywords of every reference."""
+        """Request the sentence and the keywords of every reference."""
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
         )
@@ -69,10 +69,10 @@ class Smile:
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
 ) -> Rounds[tuple[str, ...]]:
-    """Return the sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
+    """Return each reference's sentence under `mode`; only PREPARED requests the prepared answers.
 
     Raises:
-        FailureError: INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared answer is missing.
+        FailureError: INVALID_INPUT if `inline` does not fit, NOT_PREPARED if a prepared answer is missing.
     """
     if mode is SyntheticMode.NONE:
         return references
@@ -85,4 +85,4 @@ def reference_sentences(
         return found
     missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
     message = f"no synthetic answer is stored for {shortened(missing)} of this question"
-    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}: call References.Prepare with it first"))
+    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}. Call References.Prepare with it first"))

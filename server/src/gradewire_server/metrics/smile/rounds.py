@@ -1,4 +1,4 @@
-"""SMILE's needs of the encoder, round by round: all windows, those in context, or a shortlist of them."""
+"""SMILE's requests to the encoder, by rounds: all windows, windows in context, or a shortlist of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class WordsInContext:
 
     Attributes:
         sums: float32[tokens of words + 1, dims], sums of the first i vectors of tokens that belong to a word.
-        bounds: intp[words + 1], where each word's tokens begin among those.
-        read: intp[words + 1], how many of the first i words have a token; a word the encoder did not get to has none.
+        bounds: intp[words + 1], first token of each word among those.
+        read: intp[words + 1], number of the first i words with a token; a word after the encoder's limit has none.
     """
 
     sums: NDArray[np.float32]
@@ -39,7 +39,7 @@ class WordsInContext:
 
     @classmethod
     def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
-        """Give words, int32[words, 2] by where they stand (`word_spans`), the tokens whose characters they cover."""
+        """Assign tokens to words by their characters; `spans` are int32[words, 2] from `word_spans`."""
         begin, end = tokens.offsets[:, 0], tokens.offsets[:, 1]
         word = np.searchsorted(spans[:, 1], begin, side="right")
         inside = (word < len(spans)) & (end > begin)
@@ -50,10 +50,9 @@ class WordsInContext:
         return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
 
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return where the windows of `length` words begin, intp[windows], and their vectors, float32[windows, dims].
+        """Return the starts of windows of `length` words, intp[windows], and their vectors, float32[windows, dims].
 
-        Rows have the length 1. A window whose words were not all read is left out: it would be judged by a part of
-        itself.
+        Rows have length 1. A window with an unread word is left out, because its vector would cover only a part.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -62,10 +61,10 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """Return the keyword terms of the references in `texts.open_references` by index, from vectors in context alone.
+    """Return the keyword terms of `texts.open_references` by index, from vectors in context alone.
 
-    `keywords` are their e(N(r)), float32[open, dims], rows of length 1. Of equal windows the first is named; where no
-    window of a length was read whole, e(y) stands for the first one.
+    `keywords` are their e(N(r)), float32[open, dims], rows of length 1. The first of equal windows counts; if no window
+    of a length was fully read, e(y) represents the first one.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -87,11 +86,11 @@ FEW_WINDOWS: Final = 8
 def possibly_closest(
     texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
 ) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that can be the closest to a reference of that length, in order of position.
+    """Return the windows of each length that can be the closest to a reference, in order of position.
 
-    With cosines that are wrong by at most `error`, the closest window is within twice the error of the one that looks
-    closest; so is every window that ties with it. `vectors` are the approximate ones of `texts.candidates`,
-    float32[windows, dims], `keywords` exact, float32[open, dims], all rows of length 1.
+    If cosines are off by at most `error`, the closest window is within twice the error of the apparent one; so is every
+    window that ties with it. `vectors` are the approximate ones of `texts.candidates`, float32[windows, dims],
+    `keywords` exact, float32[open, dims], all rows of length 1.
     """
     possible = {}
     start = 0
@@ -106,7 +105,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Windows per length that are embedded alone."""
 NEAR_TIE = 1e-3
-"""Cosine; windows this close to the last of the shortlist are embedded too, so that no near-tie decides."""
+"""Cosine difference; windows this close to the last of the shortlist are embedded too, so that no near-tie decides."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
@@ -115,11 +114,11 @@ def needs_ranking(texts: SmileTexts) -> bool:
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that are closest in context to a reference of it, in order of position.
+    """Return the windows of each length that are closest in context to a reference, in order of position.
 
-    All of them where there are at most SHORTLIST, else SHORTLIST and those within NEAR_TIE of the last. Windows with a
-    word that has no token (the encoder did not read so far) are left out; where that leaves none, the first ones are
-    taken. `keywords` as in `closest_in_context`.
+    All are returned if there are at most SHORTLIST, otherwise SHORTLIST and those within NEAR_TIE of the last. Windows
+    with an unread word are left out; if none is left, the first ones are returned. See `closest_in_context` for
+    `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
@@ -153,8 +152,8 @@ def closest_texts(
 ) -> tuple[str, ...]:
     """Return the windows with the highest `similarity`: SHORTLIST texts, and those within NEAR_TIE of the last.
 
-    `starts` are the words at which windows begin, ascending; `window_at` gives None for one that is not looked at, and
-    `most` bounds the texts. They come in order of position.
+    `starts` are the first words of windows, ascending; `window_at` returns None for a window to skip; `most` limits the
+    texts. They are in order of position.
     """
     found: dict[str, int] = {}
     last = -np.inf
@@ -172,7 +171,7 @@ def closest_texts(
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> Rounds[Similarities]:
-    """Ask for all that the score of `texts` rests on; `rough_error` as `ModelMetadata.rough_cosine_error`."""
+    """Request everything for the score of `texts`; `rough_error` is `ModelMetadata.rough_cosine_error`."""
     if not texts.held:
         return (yield from _look(texts, parameters, None, rough_error))
     needs = sentence_needs(parameters.model, texts.prediction, texts.sentences)
@@ -189,7 +188,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
 ) -> Rounds[Similarities]:
-    """Ask for the windows that `texts` asks about, and for the sentences unless they are `known`."""
+    """Request the windows that `texts` needs, and the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known, rough_error))
@@ -238,7 +237,7 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
 
 
 def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Rounds[Vectors]:
-    """Ask for the vectors of windows by length, in their order."""
+    """Request the vectors of windows by length, in order."""
     return (yield from expect(ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))))
 
 

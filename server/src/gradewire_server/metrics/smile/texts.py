@@ -1,4 +1,4 @@
-"""The texts of one item as SMILE compares them: normalised, with windows, and the sentence for each reference."""
+"""The texts of one item for SMILE: normalised, with windows, and the sentence for each reference."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from gradewire_server.metrics.text.normalise import Normalised, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 MAX_WINDOWS = 512
-"""Distinct windows of a prediction that are looked at; one of each length always is."""
+"""Largest number of a prediction's distinct windows; each length always has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Windows:
 
     Attributes:
         by_length: Texts by window length in words, each in order of first position. A reference longer than the
-            prediction looks at the one window that is the whole of it, so lengths are at most `words`.
-        truncated: The prediction has more words or more distinct windows than are looked at.
+            prediction uses its only full window, so lengths are at most `words`.
+        truncated: The prediction has more words or more distinct windows than are used.
     """
 
     by_length: dict[int, tuple[str, ...]]
@@ -29,15 +29,15 @@ class Windows:
     truncated: bool
 
     def length_for(self, reference_words: int) -> int:
-        """Return window length that a reference of so many words looks at."""
+        """Return the window length for a reference of so many words."""
         return min(reference_words, self.words)
 
 
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     """Return distinct windows of `words` for reference `lengths` (each at least 1).
 
-    They are taken position by position, each from short to long, until MAX_WINDOWS are found; those at the first
-    position all are, so that each length has a window.
+    They are taken by position, each from short to long, up to MAX_WINDOWS, but all at the first position, so that each
+    length has a window.
     """
     kept = words[:MAX_WORDS]
     count = len(kept)
@@ -55,7 +55,7 @@ def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
 def _first_windows(words: tuple[str, ...], lengths: list[int], *, cut: bool) -> Windows:
     found: dict[int, dict[str, None]] = {length: {} for length in lengths}
     total = 0
-    # Slices of the whole text: a thousand lengths make half a million windows, and joining each takes seconds.
+    # Slice the whole text: a thousand lengths make half a million windows, and joining each would take seconds.
     whole = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     for start in range(len(words)):
@@ -81,9 +81,9 @@ class SmileTexts:
         sentences: One per reference: the reference itself or its synthetic answer, raw.
         keywords: N(r), one per reference.
         windows: The distinct windows of N(y); none for windows in context alone.
-        held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
-            than the text itself, so their keyword similarity is 1 without asking the encoder.
-        open_references: Indices of those whose keyword similarity the encoder has to say, ascending.
+        held: Indices of references whose N(r) is one of the windows. No window can be closer to a text than the text
+            itself, so their keyword similarity is 1 without the encoder.
+        open_references: Indices of references whose keyword similarity needs the encoder, ascending.
     """
 
     prediction: str
@@ -96,7 +96,7 @@ class SmileTexts:
 
     @cached_property
     def rows_of(self) -> dict[int, list[int]]:
-        """Window length to the positions in `open_references` of the references that look at such windows."""
+        """Positions in `open_references` by window length."""
         rows_of: dict[int, list[int]] = {}
         for row, index in enumerate(self.open_references):
             rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
@@ -109,16 +109,16 @@ class SmileTexts:
 
     @property
     def candidates(self) -> dict[int, tuple[str, ...]]:
-        """Window length to the distinct windows that the references in `open_references` look at."""
+        """Distinct windows that the references in `open_references` need, by window length."""
         return {length: self.windows.by_length[length] for length in self.rows_of}
 
     def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
-        """Return the same item with other references to ask the encoder about."""
+        """Return the same item with other references for the encoder."""
         return replace(self, open_references=open_references)
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
-    """Normalise prediction and references (not blank) and cuts the windows."""
+    """Normalise prediction and references (not blank) and create the windows."""
     words = normalise(prediction)
     keywords = tuple(map(normalise, references))
     windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})
@@ -132,9 +132,9 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """Return the same for windows in context alone: none is cut, and references are their own sentences.
+    """Return the texts for windows in context alone: no window is left out, and references are sentences.
 
-    Of the prediction `end` characters are looked at; `truncated` says that these have more than `most_words`.
+    The first `end` characters of the prediction are read; `truncated` if these have more than `most_words`.
     """
     words = normalise(prediction[:end])
     keywords = tuple(map(normalise, references))
@@ -152,7 +152,7 @@ def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, .
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,
-            f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references; give one each, in order",
+            f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references. Give one each, in order",
         )
     for index, answer in enumerate(synthetic_answers):
         if is_blank(answer):

@@ -1,4 +1,4 @@
-"""Answers that are longer than the encoder reads: SMILE to their end, in pieces that overlap; preset `whole`."""
+"""Answers longer than the encoder's input: SMILE to their end, in overlapping pieces; preset `whole`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -27,32 +27,31 @@ from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_t
 from gradewire_server.metrics.text.normalise import word_spans
 
 MAX_NEAR: Final = 16
-"""Windows of a length that are embedded alone at the most: of an answer that says nearly the same again and again, all
-windows would be near-ties."""
+"""Most windows of a length that are embedded alone: in a repetitive answer all windows would be near-ties."""
 
 MAX_PIECES: Final = 64
-"""Pieces of an answer that are read; 2 000 English words are 15 or so for an encoder of 256 tokens."""
+"""Most pieces of an answer; 2,000 English words are about 15 for an encoder of 256 tokens."""
 _OVERLAP: Final = 0.25
-"""Share of a piece that the next one reads again, so that few windows stand in neither."""
+"""Share of a piece that the next one repeats, so that few windows are in neither."""
 _LAST: Final = 0.9
-"""Least length of the last piece, of the one before: a few words alone would be compared as a short answer is."""
+"""Least relative length of the last piece: a few words alone would be compared like a short answer."""
 _AHEAD: Final = 1.5
-"""Length of what the encoder is given, of what it read of the piece before: it leaves out what is too much."""
+"""Relative length of the next input, compared with the part that was read; the encoder drops the excess."""
 _LEAST_CHARACTERS: Final = 256
 _WORD_CHARACTERS: Final = 64
-"""Characters back in which a piece looks for the begin of a word."""
+"""Characters in which to look back for the beginning of a word."""
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of an answer that are read, from its first that is not blank on."""
+"""Characters that are read of an answer, after leading blanks."""
 MAX_WORDS: Final = 2_048
-"""Words of them in which windows are looked for."""
+"""Words of these in which to look for windows."""
 _MAY_BE_CUT: Final = 512
-"""Characters from which on an answer is first asked for by its tokens, which tell whether the encoder read all of it;
-shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
+"""Characters from which an answer's tokens are requested first, which show whether the encoder read all of it. Shorter
+answers are mostly read whole, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
-    """Return the first word of an answer that stands whole in its piece from `begin` on, and the words from there on.
+    """Return the first whole word of a piece from `begin` on, and the words from there on.
 
     `spans` are the whole answer's, int32[words, 2] (`word_spans`).
     """
@@ -64,8 +63,9 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 class Pieces(ABC):
     """The pieces of an answer, and the closest sentence so far.
 
-    `keywords` are e(N(r)) of the references in `texts.open_references`, float32[open, dims], `sentences` vectors of
-    all, float32[references, dims]; rows of length 1. The attribute has the largest cosine of a piece and each sentence.
+    `keywords` are e(N(r)) of `texts.open_references`, float32[open, dims], and `sentences` all vectors,
+    float32[references, dims]; rows of length 1. The attribute `sentences` has the largest cosine of a piece and each
+    sentence.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -76,7 +76,7 @@ class Pieces(ABC):
         self._reference_keywords = keywords
 
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Take in a piece; `tokens` are those of the text from character `begin` on."""
+        """Add a piece; `tokens` are those of the text from character `begin` on."""
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
         first, words = words_of_piece(self._spans, tokens, begin)
         for length, rows in self._texts.rows_of.items():
@@ -86,7 +86,7 @@ class Pieces(ABC):
 
     @abstractmethod
     def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
-        """Take in windows that begin at these words, with float32[windows, references of that length]."""
+        """Add windows from these words on, with float32[windows, references of that length]."""
 
 
 class ClosestPiece(Pieces):
@@ -95,8 +95,8 @@ class ClosestPiece(Pieces):
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
         count = len(texts.open_references)
-        # By open reference: largest cosine of a window, -inf where none was read whole; the word at which that window
-        # begins; largest cosine of a whole piece and N(r).
+        # By open reference: the largest cosine of a window, -inf if none was fully read; the first word of that window;
+        # the largest cosine of a whole piece and N(r).
         self._windows = np.full(count, -np.inf)
         self._starts = np.zeros(count, np.intp)
         self._pieces = np.full(count, -np.inf)
@@ -117,7 +117,7 @@ class ClosestPiece(Pieces):
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
 
-        Where no window of a length was read whole, the closest piece stands for the first one.
+        If no window of a length was fully read, the closest piece represents the first one.
         """
         found = {}
         words = self._texts.words.words
@@ -132,12 +132,12 @@ class ClosestPiece(Pieces):
 
 
 class RankedPieces(Pieces):
-    """The closest sentence, and how close each window comes in context, so far."""
+    """The closest sentence, and the similarity of each window in context, so far."""
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
-        # Window length to float32[windows], largest cosine in context with a reference of that length; -inf where the
-        # window was not read whole.
+        # By window length, float32[windows]: the largest cosine in context with a reference of that length, -inf if the
+        # window was not fully read.
         words = texts.windows.words
         self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
@@ -147,10 +147,10 @@ class RankedPieces(Pieces):
         near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
-        """Return the windows of these lengths that are closest in context, the first ones where none was read whole.
+        """Return the windows of these lengths that are closest in context, or the first ones if none was read.
 
-        1 to MAX_NEAR distinct texts each, in order of position. It asks for nothing, and lets others have their turn
-        after each length: where words repeat, all windows of a length may be as close.
+        Each length has 1 to MAX_NEAR distinct texts, in order of position. It requests nothing, but yields after each
+        length: where words repeat, all windows of a length may be equally close.
         """
         chosen = {}
         for length in lengths:
@@ -169,7 +169,7 @@ class RankedPieces(Pieces):
 
 
 def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: int) -> Rounds[Similarities]:
-    """As `gather`, and with all pieces of an answer that the encoder did not read to its `end`."""
+    """Do the same as `gather`, and read all pieces up to `end` if the encoder did not."""
     found = yield from gather(texts, parameters)
     if not found.truncated:
         return found
@@ -187,9 +187,9 @@ def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: in
 
 
 def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Rounds[bool]:
-    """Show `pieces` all pieces of a text, the first of which is read; return whether something was left unread."""
+    """Add all pieces of a text to `pieces`, given the tokens of the first; return whether any was left unread."""
     begin = 0
-    if not _read_to(tokens, 0):  # blanks before the answer filled all that the encoder looks at
+    if not _read_to(tokens, 0):  # blanks before the answer filled the encoder's input
         begin = len(text) - len(text.lstrip())
         tokens = yield from _read(model, text[begin:])
     pieces.look_at(tokens, begin)
@@ -212,12 +212,12 @@ def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> 
 
 
 def _read_to(tokens: TokenVectors, begin: int) -> int:
-    """Return where the last token ends that the encoder read of a piece."""
+    """Return the end of the last token that the encoder read of a piece."""
     return begin + int(tokens.offsets[:, 1].max(initial=0))
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return the begin of the word at a place or a little before it, else the place; always behind `after`."""
+    """Return the beginning of the word at or just before a position, or the position; always above `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():
@@ -228,9 +228,9 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
 def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
 ) -> Rounds[tuple[SmileTexts, Similarities]]:
-    """Ask for all that an answer's score with the preset WHOLE rests on; return it with the compared texts.
+    """Request everything for an answer's score with the preset WHOLE; return it with the compared texts.
 
-    `sentences` are what each reference stands for; `rough_error` as `ModelMetadata.rough_cosine_error`.
+    `sentences` are the references' sentences; `rough_error` is `ModelMetadata.rough_cosine_error`.
     """
     texts = smile_texts(item.prediction, item.references, sentences)
     tokens = (yield from _read(parameters.model, item.prediction)) if len(item.prediction) > _MAY_BE_CUT else None
@@ -254,7 +254,7 @@ def _read(model: str, text: str) -> Rounds[TokenVectors]:
 
 
 def _to_the_end(texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int) -> Rounds[Similarities]:
-    """Read all pieces behind the first, then embed the windows that are closest in any."""
+    """Read all pieces after the first, then embed the windows that are closest in any."""
     model = parameters.model
     keywords, sentences = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)

@@ -1,4 +1,4 @@
-"""The visible part of a text, its folded form, and the ways in which a reader may take dressed-up letters."""
+"""The visible part of a text, its folded form, and possible readings of dressed-up letters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ FILLERS: Final = frozenset(
         ),
     )
 )
-"""Characters that show nothing though they are letters, marks or unassigned (Unicode's default ignorable ones)."""
+"""Invisible characters that are letters, marks or unassigned (Unicode's default ignorable ones)."""
 BLANK_PATTERN: Final = "\u2800"
-"""A Braille cell without dots: a sign that looks like a blank."""
+"""A Braille cell without dots, which looks like a blank."""
 
 _JOINERS: Final = "\u200c\u200d"
 _SPACES: Final = frozenset({"Cc", "Zl", "Zp"})
@@ -47,15 +47,15 @@ def seen(text: str) -> str:
     odd = [character for character in set(text).difference(_JOINERS) if _is_odd(character)]
     for shown in ("", " "):
         if found := sorted(character for character in odd if _shown(character) == shown):
-            text = _runs("".join(found)).sub(shown, text)  # runs, for a million of them are one match
+            text = _runs("".join(found)).sub(shown, text)  # runs, since a million of them are one match
     return _JOINED.sub(_joiner, text)
 
 
 def folded(text: str) -> str:
-    """The text as it is compared, a character for each of its own: what is found in it stands at the same place there.
+    """Return a text for comparisons, with one character for each original one, at the same position.
 
-    Apostrophes, quotation marks, dashes and colons become those of ASCII; full-width and styled letters plain ones;
-    letters lower case.
+    Apostrophes, quotation marks, dashes and colons become ASCII, full-width and styled letters plain, and letters lower
+    case.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
@@ -72,7 +72,7 @@ def _folded(character: str) -> str:
 
 
 def _joiner(match: re.Match[str]) -> str:
-    """Zero-width joiners belong to words of some scripts; beside ASCII they only hide what a word is."""
+    """Remove zero-width joiners next to ASCII, where they only hide words; some scripts need them elsewhere."""
     before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
     return "" if before.isascii() or after.isascii() else match[0][0]
 
@@ -91,19 +91,19 @@ def _runs(characters: str) -> re.Pattern[str]:
 
 
 _BESIDE: Final = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
-"""Compatibility forms that stand beside words as often as they spell them: footnotes, units, numbers of lists."""
+"""Compatibility forms that may follow a word or spell it: footnotes, units, numbers of lists."""
 _NO_LETTERS: Final = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it may be read, in lower case, and for each of its characters the place in the original, ascending."""
+    """A text as it may be read, in lower case, and the original position of each character, ascending."""
 
     text: str
     places: Sequence[int]
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """Return where in the original a part of the reading stands; the part is not empty."""
+        """Return the original range of a non-empty part of the reading."""
         return self.places[begin], self.places[end - 1] + 1
 
 
@@ -113,17 +113,17 @@ def as_written(text: str) -> Reading:
 
 
 def without_dress(text: str) -> Reading:
-    """Letters without accents and marks, compatibility forms as the letters that they stand for (NFKC): "¹" is "1"."""
+    """Return letters without accents and marks, in their compatibility forms (NFKC): "¹" becomes "1"."""
     return _read(text, _plain)
 
 
 def without_notes(text: str) -> Reading:
-    """Return the same, but a blank for every raised, lowered or circled character: it may stand beside the word."""
+    """Do the same as `without_dress`, but with a blank for every raised, lowered or circled character."""
     return _read(text, _plain_or_beside)
 
 
 READINGS: Final[Sequence[Callable[[str], Reading]]] = (as_written, without_dress, without_notes)
-"""Of a text in ASCII all of them are the first one."""
+"""Possible readings; for an ASCII text all equal the first one."""
 
 
 def _read(text: str, form: Callable[[str], str]) -> Reading:
@@ -144,7 +144,7 @@ def _plain_or_beside(character: str) -> str:
 
 
 def with_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return a part of a text with the marks and invisible characters at its ends, which belong to no other letter."""
+    """Return a part of a text with the marks and invisible characters at its ends, which belong to it."""
     while begin and category(text[begin - 1]) == "Cf":
         begin -= 1
     while end < len(text) and category(text[end]) in _NO_LETTERS:

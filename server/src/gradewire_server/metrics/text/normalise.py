@@ -21,28 +21,28 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Return lemmas of all words whose lemma is another word (about 33 000); read once, 0.1 s.
+    """Return lemmas of all words with another lemma (about 33,000); read once, in 0.1 s.
 
-    lemminflect's own look-up copies its entry each time (5 µs and more), and its reading of the file takes four times
-    as long. A table of fixed size needs no bound against a flood of unknown words.
+    lemminflect's own look-up copies its entry each time (5 µs and more), and reads the file four times as slowly. A
+    table of fixed size needs no limit against floods of unknown words.
     """
     found: dict[str, str] = {}
     for part_of_speech in reversed(PARTS_OF_SPEECH):
         found.update(_entries()[part_of_speech])
-    # lemminflect looks words up in lower case: entries that are not are never found.
+    # lemminflect looks words up in lower case, so it never finds other entries.
     lemmas = {word: lemmas.partition("/")[0].lower() for word, lemmas in found.items() if word == word.lower()}
     return {word: lemma for word, lemma in lemmas.items() if lemma != word}
 
 
 @cache
 def known_words() -> frozenset[str]:
-    """The words of the dictionary (about 70 000), inflected ones too, in lower case: few names, no number words."""
+    """Return the dictionary's words (about 70,000), in lower case: with inflections, few names, no numbers."""
     return frozenset(word for word, _, _ in _rows() if word == word.lower())
 
 
 @cache
 def _entries() -> Mapping[str, Mapping[str, str]]:
-    """Return part of speech to word to its lemmas, with "/" between them."""
+    """Return the lemmas of each word by part of speech, joined with "/"."""
     entries: dict[str, dict[str, str]] = defaultdict(dict)
     for word, part_of_speech, lemmas in _rows():
         entries[part_of_speech][word] = lemmas
@@ -54,7 +54,7 @@ def _entries() -> Mapping[str, Mapping[str, str]]:
 
 
 def _rows() -> Iterator[list[str]]:
-    """Return of the dictionary: word, part of speech, lemmas."""
+    """Return rows of the dictionary: word, part of speech, lemmas."""
     with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
         return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
 
@@ -66,13 +66,13 @@ def lemmatizer() -> Callable[[str, str], str]:
 
 
 _PREFIXES: Final = ("non", "un")
-"""Of those that negate, the ones that do so before any word of four letters: "in" does not in "inform"."""
+"""Prefixes that negate any word of five letters. "in" is not one of them: "inform"."""
 _LEAST_LETTERS: Final = 5
 
 
 @cache
 def antonym_table() -> Mapping[str, frozenset[str]]:
-    """Opposites of each word that WordNet has any for (about 5 700 words, lower case); read once, some milliseconds."""
+    """Return the antonyms of each word in WordNet (about 5,700 lower-case words); read once, in milliseconds."""
     found: dict[str, set[str]] = {}
     for line in (files(__package__) / "antonyms.txt").read_text("ascii").splitlines():
         if not line.startswith("#"):
@@ -83,7 +83,7 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 
 
 def opposites_of(word: str) -> frozenset[str]:
-    """Return the antonyms of a lower-case word, and what it is with and without a negating prefix.
+    """Return the antonyms of a lower-case word, and the word with or without a negating prefix.
 
     "hot": "cold"; "valid": "invalid"; "polar" and "nonpolar" are opposites of each other, "form" and "uniform" are not.
     """
@@ -97,21 +97,21 @@ def opposites_of(word: str) -> frozenset[str]:
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
 _KNOWN_TEXTS = 4096
-"""Texts whose words are kept, those met last: references come back with every answer to their question."""
+"""Texts whose words are cached, the latest ones: references come back with every answer to their question."""
 _KNOWN_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
-"""From here on a regular expression is too slow: with every third of a megabyte's characters to be deleted it holds
-everybody up for half a second."""
-# First to last word character of a run without white space: what is left of the run once the rest is deleted.
+"""From this length on a regular expression is too slow: if it deletes every third character of a megabyte, it blocks
+all other work for half a second."""
+# First to last word character of a run without white space: the rest of the run after deletions.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """N(x) of a text that is not blank, and its words, at least one.
+    """N(x) of a non-blank text, and its words, at least one.
 
-    Where no word is left, it is the lower-cased raw text with its white-space separated parts.
+    Without any words, it is the lower-cased raw text with its parts between white space.
     """
 
     text: str
@@ -119,7 +119,7 @@ class Normalised:
 
 
 def normalise(text: str) -> Normalised:
-    """Return N(text): lower-case, delete what is neither word character nor white space, split, lemmatise, join.
+    """Return N(text): lower-case, delete all but word characters and white space, split, lemmatise, join.
 
     Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
     """
@@ -139,7 +139,7 @@ _known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
-    """Return the words of N(text) before they are lemmatised; none where no word character is in the text."""
+    """Return the words of N(text) before they are lemmatised; none without word characters."""
     lowered = text.lower()
     if lowered.isascii():
         return lowered.translate(_NEITHER_IN_ASCII).split()
@@ -149,7 +149,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def _without_others(text: str) -> str:
-    """Return the text without what is neither word character nor white space, each kind of character looked at once."""
+    """Return the text with only word characters and white space, checking each distinct character once."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     counts = np.bincount(codes)
     deleted = np.zeros(len(counts), np.bool_)
@@ -159,7 +159,7 @@ def _without_others(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return where the first words of `normalise(text)` stand in the raw text, int32[words, 2].
+    """Return the positions of the first words of `normalise(text)` in the raw text, int32[words, 2].
 
     They are half-open character ranges, ascending and disjoint, without the punctuation around a word.
     """
@@ -169,7 +169,7 @@ def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
     found = np.array(spans, dtype=np.int32).reshape(-1, 2)
     if len(lowered) == len(text):
         return found
-    # Lower-casing makes two characters of "İ": count back, character by character.
-    head = text[: found[-1, 1]]  # long enough: lower case is never shorter
+    # Lower-casing turns "İ" into two characters, so count back by character.
+    head = text[: found[-1, 1]]  # long enough, since lower case is never shorter
     origin = np.repeat(np.arange(len(head), dtype=np.int32), [len(character.lower()) for character in head])
     return np.stack([origin[found[:, 0]], origin[found[:, 1] - 1] + 1], axis=1)

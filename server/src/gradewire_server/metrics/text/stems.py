@@ -1,7 +1,7 @@
-"""Porter's stems, with the corrections that NLTK adds, which rouge-score and NLTK's METEOR have too.
+"""Porter's stems with NLTK's corrections, like in rouge-score and NLTK's METEOR.
 
 Source: Porter 1980, "An algorithm for suffix stripping" (Program 14), steps 1a to 5b; the corrections are those of
-NLTK's default mode. Ours, because importing NLTK's takes seconds and up to 90 MB.
+NLTK's default mode. It is reimplemented here because importing NLTK takes seconds and up to 90 MB.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
-"""Longer words are no English and stay as they are."""
+"""Longer words are not English and stay unchanged."""
 _REMEMBERED_STEMS: Final = 65_536
 
 _VOWELS: Final = frozenset("aeiou")
 
 
 def _table(rules: str) -> Mapping[str, str]:
-    """Return ending (or word) to replacement, from "ENDING>REPLACEMENT …"."""
+    """Return the replacements of endings (or words) in "ENDING>REPLACEMENT …"."""
     return dict(rule.split(">") for rule in rules.split())
 
 
@@ -36,7 +36,7 @@ _REMAINING: Final = _table(
 
 
 def _shape(letters: str) -> str:
-    """Return a "c" or "v" for each letter; "y" is a vowel after a consonant, and what is no letter is a consonant."""
+    """Return "c" or "v" per letter; "y" is a vowel after a consonant, and non-letters are consonants."""
     shape = ""
     for letter in letters:
         shape += "v" if letter in _VOWELS or (letter == "y" and shape.endswith("c")) else "c"
@@ -44,18 +44,17 @@ def _shape(letters: str) -> str:
 
 
 def _measure(letters: str) -> int:
-    """Return Porter's m: how often consonants follow vowels."""
+    """Return Porter's m, the number of times that consonants follow vowels."""
     return _shape(letters).count("vc")
 
 
 def _is_short(letters: str) -> bool:
-    """Porter's *o: ends consonant, vowel, consonant, the last not w, x or y; NLTK adds vowel, consonant alone."""
+    """Return Porter's *o: consonant, vowel, consonant (not w, x, y) at the end; NLTK adds vowel, consonant."""
     shape = _shape(letters)
     return shape == "vc" or (shape.endswith("cvc") and letters[-1] not in "wxy")
 
 
 def _ending(word: str, endings: Mapping[str, str]) -> str:
-    """Return the longest of `endings` that the word has, else ""."""
     for length in range(min(len(word), max(map(len, endings))), 0, -1):
         if word[-length:] in endings:
             return word[-length:]

@@ -1,4 +1,4 @@
-"""Words of a text of any script, for metrics that count words."""
+"""Words of a text in any script, for metrics that count words."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,15 +7,15 @@ from typing import Final
 from unicodedata import category
 
 _PART_CHARACTERS: Final = 32_768
-"""Translated in one call: 4 ms of a text that is not ASCII."""
+"""Characters to translate in one call: 4 ms if the text is not ASCII."""
 
 MAX_WORDS: Final = 1024
-"""Words of a text that are compared."""
+"""Words of a text to compare."""
 MAX_CHARACTERS: Final = 65_536
-"""Characters of a text that words are taken from."""
+"""Characters of a text from which words are taken."""
 
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
-# Scripts that put no space between words: Thai and Lao, Myanmar, Khmer, kana, Han.
+# Scripts without spaces between words: Thai and Lao, Myanmar, Khmer, kana, Han.
 _UNSPACED: Final = tuple(
     range(first, last + 1)
     for first, last in (
@@ -33,16 +33,16 @@ _UNSPACED: Final = tuple(
     )
 )
 _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
-"""The only marks beyond the last letters."""
+"""The only marks after the last letters."""
 
 MAX_REFERENCE_WORDS: Final = 8192
-"""Words of all references of an item or entry that are looked at: a thousand long ones would take seconds."""
+"""Words of all references of an item or entry to read: a thousand long references would take seconds."""
 
 
 def translated(text: str, table: Mapping[int, str | int | None]) -> str:
-    """Return what `text.translate(table)` gives.
+    """Return `text.translate(table)`.
 
-    One call for half a megabyte would hold the interpreter's lock for 50 ms, on whatever thread.
+    A single call for half a megabyte would hold the interpreter's lock for 50 ms.
     """
     if len(text) <= _PART_CHARACTERS:
         return text.translate(table)
@@ -59,8 +59,8 @@ def _character_class(numbers: Iterable[int]) -> str:
 
 
 def _compiled_word() -> re.Pattern[str]:
-    """Return a word, or one letter of an unspaced script; marks go with the letter before them (not so in Python's)."""
-    # Plain classes, because an alternation for every character takes ten times as long on a long text.
+    """Return a pattern of a word, or of one letter of an unspaced script, with its marks (unlike Python's)."""
+    # Plain classes, because an alternation for every character is ten times as slow on a long text.
     assigned = range(_UNSPACED[-1].stop)
     letters = [number for number in assigned if chr(number).isalnum()]
     unspaced = set(chain.from_iterable(_UNSPACED))
@@ -68,26 +68,25 @@ def _compiled_word() -> re.Pattern[str]:
     joined = _character_class(sorted(set(letters).difference(alone)))
     marks = _character_class([n for n in (*assigned, *_VARIATION_SELECTORS) if category(chr(n))[0] == "M"])
     single = f"[{_character_class(alone)}]"
-    # Its first branch says nothing new, but most letters of such a script stand before another one, and to find that
-    # what follows is no mark takes several times as long: hundreds of ranges lie beyond the first plane.
+    # The first branch is redundant but fast: most letters of such a script precede another one, and checking that no
+    # mark follows is several times as slow, with hundreds of ranges beyond the first plane.
     return re.compile(f"{single}(?={single})|[{joined}][{joined}{marks}]*|{single}[{marks}]*")
 
 
-_WORD: Final = _compiled_word()  # at start, not under the first answer that is not ASCII: it takes 0.1 s
+_WORD: Final = _compiled_word()  # at start, not during the first answer that is not ASCII: it takes 0.1 s
 
 
 def split_words(text: str) -> list[str]:
-    """Return lower-case words, at least one of what is not blank.
+    """Return lower-case words, at least one for a non-blank text.
 
-    A word is a run of letters, digits and marks; each letter of a script that puts no spaces between words is one of
-    its own; all else, "_" too, stands between words. Where there is no word ("?!"), the white-space separated parts are
-    taken.
+    A word is a run of letters, digits and marks; each letter of a script without spaces between words is a separate
+    word; everything else, "_" too, separates words. Without words ("?!"), the parts between white space are returned.
     """
     lowered = text.lower()
     pattern = _ASCII_WORD if lowered.isascii() else _WORD
     if len(lowered) <= MAX_CHARACTERS:
         return pattern.findall(lowered) or lowered.split()
-    # One call for a megabyte would hold the interpreter's lock for 0.3 s; between matches it is given up.
+    # One call for a megabyte would hold the interpreter's lock for 0.3 s; between matches it is released.
     return [found[0] for found in pattern.finditer(lowered)] or lowered.split()
 
 
@@ -101,7 +100,7 @@ def first_words(text: str) -> tuple[list[str], bool]:
 def words_of_references(
     references: Sequence[str], words_of: Callable[[str], tuple[list[str], bool]]
 ) -> tuple[list[list[str]], bool]:
-    """Return words of the references, at most MAX_REFERENCE_WORDS together, and whether anything is left out."""
+    """Return words of references, at most MAX_REFERENCE_WORDS together, and whether any were left out."""
     kept: list[list[str]] = []
     room = MAX_REFERENCE_WORDS
     cut = False

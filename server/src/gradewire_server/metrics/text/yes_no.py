@@ -1,4 +1,4 @@
-"""Short English answers that say yes or no beyond doubt; all others say neither."""
+"""Find short English answers that clearly say yes or no."""
 
 import re
 import tomllib
@@ -25,27 +25,27 @@ _AUXILIARIES: Final = frozenset(_WORDS["auxiliaries"].split())
 _QUESTION_WORDS: Final = _AUXILIARIES.union(_WORDS["questioning"].split())
 _SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
 _DOUBT: Final = frozenset(_WORDS["doubt"].split())
-"""What, anywhere behind a yes or a no, leaves it in doubt."""
+"""Words that leave a preceding yes or no in doubt."""
 _AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
-"""The same, with the words of the other side, by verdict."""
+"""Words that leave a verdict in doubt, with the words of the other side, by verdict."""
 _ELLIPTIC_WORDS: Final = 4
-"""Words of the longest ellipsis, "it is not any": what a clause may end with ("no, sir it is")."""
+"""Words of the longest ellipsis, "it is not any", that may end a clause ("no, sir it is")."""
 
 
 def leading_verdict(text: str) -> bool | None:
-    """Return the yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
+    """Return True for a text that is a yes, False for a no; None if it is neither, both, or in doubt.
 
-    Perhaps behind "answer:" or "the answer is", there stands
+    After an optional "answer:" or "the answer is", one of these must follow:
 
-    - as the whole first clause "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", perhaps with
-      "it is" or "it is not" behind it, and nothing in the rest takes it back or leaves it in doubt: no word of the
-      other side, no negation behind a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you";
-    - or, as the whole text, a word like "true", "false", "never", "not really", "of course not";
-    - or, as the whole text, a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It
-      is a cat" and "it is not a cat" say neither, for the question may have asked about another animal.
+    - the whole first clause is "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", optionally
+      with "it is" or "it is not" after it, and the rest does not take it back or leave it in doubt: no word of the
+      other side, no negation after a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you";
+    - the whole text is a word like "true", "false", "never", "not really", "of course not";
+    - the whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
+      cat" and "it is not a cat" say neither, because the question may have been about another animal.
 
-    "No data", "No one knows", "Sure! ..." and "It might" say neither. So does what is not plain English: longer than
-    300 characters, with a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ..." and "It might" say neither. The same holds for text that is not plain
+    English: longer than 300 characters, or with a question mark, a slash, or letters beyond ASCII.
     """
     if len(text) > _MOST_CHARACTERS:
         return None
@@ -62,7 +62,7 @@ def leading_verdict(text: str) -> bool | None:
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Whether a clause of an English question begins with an auxiliary: "Is it?", "In this picture, are there any?"."""
+    """Return whether a clause begins with an auxiliary: "Is it?", "In this picture, are there any?"."""
     begin = question[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
     clauses = map(_words, _CLAUSE_END.split(begin))
     return any(clause and clause[0] in _QUESTION_WORDS for clause in clauses)
@@ -80,14 +80,14 @@ def _whole(words: list[str]) -> bool | None:
 
 
 def _elliptic(words: list[str]) -> bool | None:
-    """Return the verdict of a clause that is subject and auxiliary alone."""
+    """Return the verdict of a clause that consists of subject and auxiliary."""
     if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
         return None
     return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))
 
 
-def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict itself, no switch
-    """Whether clauses behind a verdict take it back, or begin with a number or "one" that belongs to it ("No. 5")."""
+def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict is a value, not a switch
+    """Return whether clauses after a verdict take it back, or begin with a number or "one" ("No. 5")."""
     ends = (clause[-count:] for clause in rest for count in range(1, _ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()

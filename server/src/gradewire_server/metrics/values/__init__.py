@@ -1,1 +1,1 @@
-"""Values in a text (dates, quantities, ordinals, formulas), and which of a reference's an answer has."""
+"""Read the values in a text (dates, quantities, ordinals, formulas), and compare answers with references."""

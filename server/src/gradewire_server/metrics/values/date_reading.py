@@ -1,4 +1,4 @@
-"""Dates and periods among tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
+"""Read dates and periods from tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,16 +32,16 @@ WEEKDAYS: Final = {
 }
 """Days of the week by name."""
 SEASONS: Final = _WORDS["seasons"]
-"""First and last month of the seasons in the north."""
+"""First and last month of the seasons in the northern hemisphere."""
 DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
-"""Decades by name, of the 20th century."""
+"""Decades of the 20th century by name."""
 
 FIRST_YEAR: Final = 1000
-"""First year that four digits are taken for."""
+"""First year that four digits may mean."""
 _LAST_YEAR: Final = 2100
 _LAST_CENTURY: Final = 2000
 _LAST_SHORT_YEAR: Final = 39
-"""Up to here two digits are a year of this century."""
+"""Last two-digit year of this century."""
 _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
 _MAX_DAY: Final = 31
@@ -56,7 +56,7 @@ _BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the year of four digits, 1000 to 2099, that stands at a place."""
+    """Return the four-digit year, 1000 to 2099, at a position."""
     year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"
@@ -73,7 +73,7 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return Date.years(1900 + year, 1909 + year), end + 1
     if year < 100 or year >= _LAST_YEAR:
         return None
-    # "The 2000s" are a decade as long as their century is young.
+    # "The 2000s" are a decade, since their century is young.
     date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
     if (era := phrase_at(tokens, end, _ERAS)) is not None and era[0] < 0:
         return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
@@ -111,7 +111,7 @@ def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | Non
 
 
 def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
+    """Read "Summer 1969", "the fall of 2015"; a season without a year is hardly ever a date."""
     place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
     year = full_year_at(tokens, place)
     if year is None:
@@ -139,7 +139,7 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """Return the date that begins at a token, with indices of its first token and the one behind it."""
+    """Return the date that begins at a token, with indices of its first token and the one after it."""
     found = _point(tokens, at)
     if found is None:
         return None
@@ -152,7 +152,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a date without what is said around it."""
+    """Return a date without the words around it."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
@@ -181,7 +181,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
+    """Read "1776-07-04", "12/25/1999"; "25.12.1999" was converted to the first form."""
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -201,7 +201,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Return the day of a month and the place behind it."""
+    """Return the day of a month and the position after it."""
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
@@ -224,7 +224,7 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _is_month(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a word without day and year is a month: "may" and "march" are verbs, "Sep" and "Dec" names as well."""
+    """Return whether a single word is a month: "may" and "march" are verbs, "Sep" and "Dec" also names."""
     token = tokens[at]
     if token.lower not in _WORDS_TOO:
         return True
@@ -259,7 +259,7 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a year in four digits, unless a unit behind it says that it is a number."""
+    """Return a four-digit year, unless a following unit makes it a number."""
     year = full_year_at(tokens, at)
     if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None

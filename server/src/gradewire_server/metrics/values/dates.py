@@ -1,4 +1,4 @@
-"""Dates as stretches of days, times of day, and when two of them are the same."""
+"""Dates as ranges of days, times of day, and comparisons of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ _WORDS: Final = VOCABULARY["dates"]
 MONTHS: Final = 12
 _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
-"""Days of a year in which every month has 31: all that is needed is their order."""
+"""Days of a year in which every month has 31: only their order matters."""
 _SLACK: Final = _YEAR
-"""How much a century or decade may be missed by: whether 1900 is the 19th is a matter of taste."""
+"""Tolerance for a century or decade: whether 1900 is in the 19th is a matter of taste."""
 
 _DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
@@ -25,23 +25,23 @@ _MINUTES_PAST: Final = phrases(_WORDS["minutes_past"])
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A minute of the day, from 0, and whether it is said, or clear, which half of the day it is in."""
+    """A minute of the day, from 0, and whether its half of the day is given or clear."""
 
     minute: int
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Return whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
+        """Return whether an answer's time, this one, equals the reference's; one without "am" or "pm" fits both."""
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return whether a time that is not the reference's stands in its place, as every one does."""
+        """Return whether a time contradicts the reference: any other time does."""
         return not self.equals(reference)
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Return the time of day that begins at a token, and the index behind it."""
+    """Return the time of day that begins at a token, and the index after it."""
     token = tokens[at]
     if token.word:
         return _in_words(tokens, at)
@@ -86,7 +86,7 @@ def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
-    """0 for "a.m.", 720 for "pm", None for neither, and the index behind it."""
+    """Return 0 for "a.m.", 720 for "pm", None for neither, and the index after it."""
     lower = lower_at(tokens, at)
     if lower in {"am", "pm"}:
         return _HALF_DAY * (lower == "pm"), at + 1
@@ -96,7 +96,7 @@ def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
 
 
 class DatePrecision(IntEnum):
-    """How fine a date a question asks for."""
+    """The precision of the date that a question asks for."""
 
     ANY = 0
     DAY = 1
@@ -109,12 +109,12 @@ class Date:
     """A day, month, year, decade, century or season, with or without a year, or a day of the week.
 
     Attributes:
-        days: Its first and its last day, counted from the year 0; None without a year.
+        days: First and last day, counted from the year 0; None without a year.
         month: 1 to 12, of a day or month.
-        weekday: 0 to 6, else None.
-        ranged: Whether beginning and end are both said: "1914-1918".
-        hedged: Whether it is said to be about then.
-        number: The year, where nothing around it says that it is one and no number; else None.
+        weekday: 0 to 6, or None.
+        ranged: True if beginning and end are given: "1914-1918".
+        hedged: True if it is approximate.
+        number: The year, if the text does not show that it is not a number; otherwise None.
     """
 
     days: tuple[int, int] | None = None
@@ -127,18 +127,18 @@ class Date:
 
     @classmethod
     def years(cls, first: int, last: int) -> "Date":
-        """Return from the beginning of a year to the end of another one; years before Christ are below 0."""
+        """Return the time from the beginning of a year to the end of another one; years BC are negative."""
         return cls((first * _YEAR, (last + 1) * _YEAR - 1))
 
     @classmethod
     def months(cls, year: int, first: int, last: int) -> "Date":
-        """Return months of a year, counted from 1; months above 12 are of the next year."""
+        """Return months of a year, counted from 1; months above 12 are in the next year."""
         month = first if first == last else None
         return cls((year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1), month)
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "Date":
-        """Return a month or day, without a year where that is None."""
+        """Return a month or day, without a year if that is None."""
         if year is None:
             return cls(month=month, day=day)
         if day is None:
@@ -148,15 +148,14 @@ class Date:
 
     @property
     def year(self) -> int | None:
-        """The year that it lies in, None where there is none or there are several."""
+        """The only year that it lies in; None without a year or with several."""
         begin, end = _years_of(self.days) if self.days else (None, None)
         return begin if begin == end else None
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Return whether an answer's date, this one, is the reference's or lies in it.
+        """Return whether an answer's date, this one, equals the reference's or lies in it.
 
-        A reference that is finer than what is `asked` for is taken for the year or month that it lies in; an answer
-        need not say the question's `asked_years` again.
+        A reference finer than `asked` counts as its year or month; an answer may omit the question's `asked_years`.
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
@@ -174,7 +173,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        """Return whether an answer's date contains the reference's, like the year of a day."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]
@@ -183,7 +182,7 @@ class Date:
         return self.month == reference.month and reference.day in {None, self.day}
 
     def contradicts(self, reference: "Date") -> bool:
-        """Whether both cannot be true: stretches without a common day, or other months, days or days of the week."""
+        """Return whether both cannot be true: ranges without a common day, or different months, days or weekdays."""
         if (self.weekday is None) != (reference.weekday is None):
             return False
         if self.days is None or reference.days is None:
@@ -210,7 +209,7 @@ def _at_precision(reference: Date, asked: DatePrecision) -> Date:
 
 
 def _widened(reference: Date, first: int, last: int) -> tuple[int, int]:
-    """Return the days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
+    """Return the days of a reference, with more around a round hedged year and at the ends of centuries."""
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
         return first - years * _YEAR, last + years * _YEAR

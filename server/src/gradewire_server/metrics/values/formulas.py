@@ -1,4 +1,4 @@
-"""Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points, read as values."""
+"""Find formulas and relations in a text, parse them into bounded steps, and compare them at fixed points."""
 
 import math
 import operator
@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
-"""Tokens of a formula; longer ones are left alone."""
+"""Most tokens of a formula; longer ones are ignored."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
@@ -25,11 +25,11 @@ _TOKEN: Final = re.compile(
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
 _WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
-"""English words and units, which are hardly ever what formulas are about."""
+"""English words and units, which are hardly ever names in formulas."""
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
-"""Points at which two formulas must have values, and equal ones."""
+"""Points at which two formulas must have values, all equal."""
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
@@ -49,17 +49,17 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""What formulas have; most texts have nothing of it, and are not looked at further."""
+"""Names in formulas; most texts have none of them and are not searched further."""
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
-"""Behind a number; other letters there are units and scales: "5m", "10k"."""
+"""Letters that are variables after a number; others are units and scales there: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A token of a formula: its kind (the groups of _TOKEN), text ("**" is "^", "==" is "="), and place."""
+    """A token of a formula: its kind (a group of _TOKEN), text ("**" becomes "^", "==" "="), and position."""
 
     kind: str
     text: str
@@ -68,17 +68,17 @@ class Sign:
 
     @property
     def opens(self) -> bool:
-        """Return whether an operand begins with it."""
+        """True if an operand can begin with it."""
         return self.kind in {"number", "function", "constant", "name"} or self.text == "("
 
     @property
     def closes(self) -> bool:
-        """Return whether an operand ends with it."""
+        """True if an operand can end with it."""
         return self.kind in {"number", "constant", "name"} or self.text in {")", "!"}
 
 
 def runs_of(text: str) -> Iterator[list[Sign]]:
-    """Stretches in which operands and operators follow one another, of two tokens at least and at most MAX_TOKENS."""
+    """Yield sequences of operands and operators, of at least two and at most MAX_TOKENS tokens."""
     run: list[Sign] = []
     for match in _TOKEN.finditer(text):
         sign = _sign(match)
@@ -106,14 +106,14 @@ def _sign(match: re.Match[str]) -> Sign | None:
 
 
 def _apart(last: Sign, sign: Sign) -> bool:
-    """Whether two tokens are of two formulas: operands with a blank between them, but "sqrt 2", "4 pi", "2 (x + 1)"."""
+    """Return whether two tokens are in two formulas: separate operands, unlike "sqrt 2" or "4 pi"."""
     if last.end == sign.start or not (last.closes and sign.opens):
         return False
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
 
 
 def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
-    """Return the run without what cannot begin or end a formula."""
+    """Yield the run without tokens that cannot begin or end a formula."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -126,31 +126,31 @@ def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
 
 
 Step = tuple[str, float]
-"""What to do, and a number for "number"."""
+"""The name of an operation, and the value for "number"."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: its steps in the order in which a stack machine does them, and its variables."""
+    """A formula: its steps in the order of a stack machine, and its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]
 
     @cached_property
     def values(self) -> tuple[float | None, ...]:
-        """Its values at fixed points, the same for all formulas; one for a formula without variables.
+        """The values at fixed points, the same for all formulas; a single one without variables.
 
-        None for a root of a negative number, a division by zero, a number beyond floats.
+        None for a root of a negative number, a division by zero, or an overflow.
         """
         return tuple(_value(self.steps, point) for point in range(_POINTS if self.names else 1))
 
     @property
     def constant(self) -> float | None:
-        """Its value where it has no variables; None otherwise, and where it has none."""
+        """The value of a formula without variables; None with variables or without a value."""
         return None if self.names else self.values[0]
 
     def equals(self, other: "Formula") -> bool:
-        """Return whether both have the same values wherever both have some."""
+        """Return whether both have the same values wherever both have values."""
         if self.names != other.names:
             return False
         pairs = [
@@ -161,7 +161,7 @@ class Formula:
         )
 
     def contradicts(self, reference: "Formula") -> bool:
-        """Return whether a formula that is not the reference's is about the same variables."""
+        """Return whether a formula that differs from the reference has a variable in common."""
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
@@ -170,22 +170,22 @@ class Formula:
 
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
-    """Return the formula that tokens write, None where they write none. Linear in their number, without recursion."""
+    """Return the formula of some tokens, or None. Linear in their number, without recursion."""
     parser = _Parser()
     return parser.formula() if all(map(parser.takes, signs)) else None
 
 
 class _Parser:
-    """Puts operators behind their operands (the shunting-yard algorithm)."""
+    """A parser that puts operators after their operands (the shunting-yard algorithm)."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._waiting: list[str] = []
         self._names: set[str] = set()
-        self._operand = False  # whether the last token ended an operand
+        self._operand = False  # True if the last token ended an operand
 
     def takes(self, sign: Sign) -> bool:
-        """Go on with a token; False where it cannot stand there."""
+        """Add a token; return False if it is invalid at this position."""
         if self._operand and sign.opens:
             self._push("implied")
         if sign.kind in {"number", "constant", "name"}:
@@ -199,7 +199,7 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """Return the formula, None where something is open."""
+        """Return the formula; None if it is incomplete."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -228,7 +228,7 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Put an operator on the stack, and do what binds closer before it; powers bind to the right."""
+        """Push an operator after all that bind more tightly; powers are right-associative."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -266,12 +266,12 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         right, left = stack.pop(), stack.pop()
         result = _OPERATORS[name](left, right)
         if isinstance(result, complex):
-            raise ValueError("a power that is no real number")
+            raise ValueError("a power that is not a real number")
         stack.append(result)
     elif name in _STEPS:
         stack.append(_STEPS[name](stack.pop()))
     else:
-        # Positive and unlike each other, for every letter at every point.
+        # Positive and distinct for every letter at every point.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
 
 
@@ -282,12 +282,12 @@ def _factorial(value: float) -> float:
 
 
 _STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
-"""Steps that take one value."""
+"""Steps with a single operand."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation with "<", "<=", "=" or "!=": "x > 3" is turned round."""
+    """A relation with "<", "<=", "=" or "!="; "x > 3" is reversed."""
 
     left: Formula
     operator: str
@@ -295,29 +295,29 @@ class Relation:
 
     @classmethod
     def of(cls, left: Formula, sign: str, right: Formula) -> "Relation":
-        """Return a relation, turned round where the greater side stands first."""
+        """Return a relation, reversed if the greater side comes first."""
         if sign in {">", ">="}:
             return cls(right, sign.replace(">", "<"), left)
         return cls(left, sign, right)
 
     @property
     def solution(self) -> float | None:
-        """The value of the only variable, where the relation says just that: "x = 3/2"."""
+        """The value of the only variable in a relation like "x = 3/2"; otherwise None."""
         if self.operator != "=" or len(self.left.steps) != 1 or len(self.left.names) != 1:
             return None
         return self.right.constant
 
     @property
     def names(self) -> frozenset[str]:
-        """Its variables."""
+        """The variables of both sides."""
         return self.left.names | self.right.names
 
     def contradicts(self, reference: "Relation") -> bool:
-        """Return whether a relation that is not the reference's is about the same variables."""
+        """Return whether a relation that differs from the reference has a variable in common."""
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return whether an answer's relation, this one, is the reference's, perhaps times a number."""
+        """Return whether an answer's relation, this one, equals the reference's, perhaps times a number."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -331,11 +331,11 @@ class Relation:
 
 
 FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
-"""A formula in a text: where it begins and ends, and its content."""
+"""A formula in a text: its start, its end, and its content."""
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """Return the formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8"."""
+    """Yield the formulas of a text in plain form, except for those written as numbers: "3/4", "2 * 10^8"."""
     if not _may_have_one(text, characters):
         return
     for run in runs_of(text):
@@ -357,7 +357,6 @@ def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    """Return a formula that is no relation."""
     if alone and (_is_number(run) or _is_unit(run, text)):
         return
     formula = parse(run)
@@ -372,7 +371,7 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 
 
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Return sides of equations and inequalities."""
+    """Yield formulas from the sides of equations and inequalities."""
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
@@ -395,7 +394,7 @@ def _is_call(side: Sequence[Sign]) -> bool:
 
 
 def _is_number(run: Sequence[Sign]) -> bool:
-    """Whether a run is a number, fraction, range or power of ten, which are read with what stands beside them."""
+    """Return whether a run is a number, fraction, range or power of ten, which `quantities` reads in context."""
     if any(sign.kind not in {"number", "operator"} for sign in run):
         return False
     operators = [sign.text for sign in run if sign.kind == "operator"]
@@ -429,7 +428,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
 
 
 def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Return whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
+    """Return whether an equation ends in a number with a unit: "v = 10 m/s"."""
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

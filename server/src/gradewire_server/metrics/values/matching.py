@@ -1,4 +1,4 @@
-"""Values of a reference against those of an answer, and lists whose order counts."""
+"""Compare the values of an answer with a reference's, and the order of lists."""
 
 import re
 from collections.abc import Sequence
@@ -47,17 +47,17 @@ _CHAIN: Final = re.compile(r"\s*>\s*")
 _NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
 _THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
-# Runs of blanks are one, so that patterns that begin with blanks are linear.
+# Merge runs of blanks, so that patterns that begin with blanks are linear.
 _LINES: Final = re.compile(r"\n\s+")
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
 _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""One of which every list has; most references have none, and are not looked at further."""
+"""Every list contains one of these; most references do not and are not searched further."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 MAX_WANTED: Final = 16
-"""Values of a reference that are compared, the first ones."""
+"""Values of a reference to compare, the first ones."""
 
 _NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
 _PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
@@ -66,14 +66,14 @@ _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a question says of the values that are asked for, beside those that it names itself; words in small letters.
+    """A question's hints about the requested values, besides its own values; words in lower case.
 
     Attributes:
-        scale: What the number asked for counts: 1e6 for "in millions".
-        words: Its words of four letters or more.
-        denies: Whether it has a negation itself.
-        counted: What it asks the number of: "legs" of "how many legs has it".
-        direction: 1 where it asks for a rise, -1 for a fall, 0 for neither or either.
+        scale: Unit of the requested number: 1e6 for "in millions".
+        words: Its words of at least four letters.
+        denies: True if it has a negation.
+        counted: Nouns whose number it asks for: "legs" in "how many legs has it".
+        direction: 1 if it asks for a rise, -1 for a fall, 0 for neither or either.
     """
 
     values: tuple[Value, ...]
@@ -105,12 +105,12 @@ class Question:
         )
 
     def has(self, value: Value) -> bool:
-        """Return whether it names a value already."""
+        """Return whether the question states a value."""
         return any(says(known, value, self) for known in self.values)
 
 
 def says(value: Value, reference: Value, question: Question) -> bool:
-    """Return whether a value says what a reference's does."""
+    """Return whether a value equals a reference's."""
     ours: Any = value.content
     theirs: Any = reference.content
     if isinstance(ours, Date) and isinstance(theirs, Date):
@@ -127,8 +127,8 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 def opposed(value: Value, reference: Value, question: Question) -> bool:
     """Return whether an equal value says the opposite.
 
-    A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
-    names no direction.
+    Examples are a date before and one after which it was, or a fall if the question asks for a rise and the reference
+    has no direction.
     """
     if value.side * reference.side < 0:
         return True
@@ -140,20 +140,20 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Return whether an answer's value, which is not the reference's, is of the same kind and unit."""
+    """Return whether an answer's value replaces a reference's by another one of the same kind and unit."""
     ours: Any = value.content
     theirs: Any = reference.content
     return type(ours) is type(theirs) and bool(ours.contradicts(theirs))
 
 
 def coarser(value: Value, reference: Value) -> bool:
-    """Return whether a value is a date that says the reference's less exactly."""
+    """Return whether a value is a less precise date than the reference's."""
     ours, theirs = value.content, reference.content
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """True if both are equal numbers, perhaps one of them in the thousands or millions that are asked for."""
+    """Return whether both are equal numbers, perhaps one of them in the requested thousands or millions."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
@@ -162,7 +162,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
 
 
 def _number(content: Content) -> Quantity | None:
-    """Return a quantity, the solution of an equation, or a year that may be a number as well."""
+    """Return a quantity, the solution of an equation, or a year that may also be a number."""
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -178,9 +178,9 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
 
 
 def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
-    """Return the items of a list, each as its words, in their order; None for no list, or whose order does not count.
+    """Return a list's items in order, each as its words; None for no list, or if its order does not count.
 
-    Some lists count only where the question asks for an order: "in order", "sort", "rank".
+    Some lists count only if the question asks for an order: "in order", "sort", "rank".
     """
     if not any(mark in reference for mark in _MARKS):
         return None
@@ -209,12 +209,12 @@ def _list_of(parts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _words(text: str) -> list[str]:
-    """Return words and numbers; single letters keep their case, for "a" is an article."""
+    """Return words and numbers; single letters keep their case, because "a" is an article."""
     return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
 
 
 def in_order(items: Sequence[str], answer: str) -> bool | None:
-    """Whether an answer names all items in their order; False in another one, None where it does not name all."""
+    """Return whether an answer names all items in order; None if it does not name all."""
     said = f" {' '.join(_words(answer))} "
     places = [said.find(f" {item} ") for item in items]
     if min(places) < 0:
@@ -227,13 +227,13 @@ def in_order(items: Sequence[str], answer: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class ValueMatch:
-    """What an answer has of a reference's values; without outcomes there is nothing to compare.
+    """A comparison of an answer with a reference's values; without outcomes there is nothing to compare.
 
     Attributes:
-        outcomes: Of the values of the reference that the question does not say already (all of its values where the
-            question says every one of them), each with its kind.
-        coarser: How many of the missing ones are dates that the answer has less exactly: the year of a day.
-        extra: Values of the answer, of the same kinds, that neither question nor reference has.
+        outcomes: Kind and outcome of each value of the reference that the question does not state (all of its values if
+            the question states them all).
+        coarser: Number of missing values that are less precise dates in the answer, like the year of a day.
+        extra: Number of the answer's values of the same kinds that neither question nor reference has.
     """
 
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()
@@ -242,27 +242,27 @@ class ValueMatch:
 
     @property
     def wanted(self) -> int:
-        """Return how many values are looked for."""
+        """The number of compared values."""
         return len(self.outcomes)
 
     @property
     def found(self) -> int:
-        """Return how many of them the answer has."""
+        """The number of values that the answer has."""
         return self._count(Outcome.FOUND)
 
     @property
     def contradicted(self) -> int:
-        """Return of how many it has another one of kind and unit, which it denies or says of another thing."""
+        """The number of values that the answer denies, or replaces by another one of the same kind and unit."""
         return self._count(Outcome.CONTRADICTED)
 
     @property
     def missing(self) -> int:
-        """Return how many it has neither way."""
+        """The number of other values."""
         return self._count(Outcome.MISSING)
 
     @property
     def kinds(self) -> dict[Kind, Outcome]:
-        """Return the kinds of the wanted values, each with the worst that became of one."""
+        """The kinds of the compared values, each with its worst outcome."""
         worst: dict[Kind, Outcome] = {}
         for kind, outcome in self.outcomes:
             worst[kind] = max(worst.get(kind, Outcome.FOUND), outcome, key=_WORST.index)
@@ -270,7 +270,7 @@ class ValueMatch:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return CONTRADICTED where one value is, FOUND where all are found, else MISSING; None where there is none."""
+        """CONTRADICTED if any value is, FOUND if all are, otherwise MISSING; None without values."""
         if not self.outcomes:
             return None
         if self.contradicted:
@@ -282,11 +282,11 @@ class ValueMatch:
 
 
 NOTHING: Final = ValueMatch()
-"""A reference without values."""
+"""The match of a reference without values."""
 
 
 class ValueMatcher:
-    """Compares one answer with any number of references; question and answer are read once, and when first needed."""
+    """A matcher of one answer with any number of references; question and answer are each read once, on demand."""
 
     def __init__(self, question: str, answer: str) -> None:
         self._question = question
@@ -302,18 +302,18 @@ class ValueMatcher:
 
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
-        """Values of the answer when blanks behind commas part no numbers: "1, 776" may be 1,776, and may be two."""
+        """The answer's values if blanks after commas do not separate numbers: "1, 776" may be 1,776, or two numbers."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
 
     @cached_property
     def _beyond(self) -> tuple[Value, ...]:
-        """Values of the answer that the question does not say already."""
+        """The answer's values that the question does not state."""
         return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
-        """Return what the answer has of a reference's values; of these the first MAX_WANTED count."""
+        """Compare the answer with a reference's first MAX_WANTED values."""
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))
@@ -349,7 +349,7 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Return whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
+        """Return whether an equal value answers the question: not denied, opposite, or about another thing."""
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):
@@ -359,7 +359,7 @@ class ValueMatcher:
         return not self._of_another(value, wanted)
 
     def _of_another(self, value: Value, wanted: Value) -> bool:
-        """Whether it counts other things than are asked for, which the answer counts too: "six legs and eight eyes"."""
+        """Return whether it counts other things than requested, which the answer has too: "six legs and eight eyes"."""
         counted = self._question_of.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
             return False
@@ -369,7 +369,7 @@ class ValueMatcher:
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
     """Compare the values of an answer with those of a reference; the question may be empty.
 
-    It tells which values go without saying, how fine a date is asked for, in what a number is counted ("in millions"),
+    The question determines which values may be omitted, the precision of a date, the unit of a number ("in millions"),
     and whether the order of a list counts.
     """
     return ValueMatcher(question, answer).match(reference)

@@ -1,4 +1,4 @@
-"""Places in an order and numbers of names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
+"""Read positions in an order and numbers of names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from gradewire_server.metrics.values.units import unit_at
 
 _WORDS: Final = VOCABULARY["ordinals"]
 _LABELS: Final = frozenset(_WORDS["labels"].split())
-"""Nouns that a number follows even in small letters."""
+"""Nouns that have a number even in lower case."""
 _NO_NAMES: Final = frozenset(_WORDS["no_names"].split())
 _NO_NOUNS: Final = _NO_NAMES.union(_WORDS["no_nouns"].split())
 _BEFORE_SECONDS: Final = frozenset(_WORDS["before_seconds"].split())
@@ -34,12 +34,12 @@ _MAX_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Ordinal:
-    """A place in an order, or the number of a name.
+    """A position in an order, or the number of a name.
 
     Attributes:
         number: In digits: "8" for "VIII" and "eighth", "3.10" for a version.
-        noun: What has it, in small letters: "floor", "henry"; empty where nothing stands beside it.
-        named: Whether the noun stands before it: "Apollo 11".
+        noun: The numbered thing in lower case: "floor", "henry"; empty if none is named.
+        named: True if the noun comes before it: "Apollo 11".
     """
 
     number: str
@@ -47,16 +47,16 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Return whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
+        """Return whether an answer's ordinal, this one, equals the reference's; a missing noun fits any."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return whether another number may be said of the same thing."""
+        """Return whether both are about the same thing, so that different numbers contradict."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 
 def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Return value and end of "3rd", "third", "forty-fourth", None for all else."""
+    """Return value and end of "3rd", "third", "forty-fourth"; otherwise None."""
     if at >= len(tokens):
         return None
     token = tokens[at]
@@ -76,7 +76,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Return the place in an order that begins at a token, with the noun behind it: "the third floor"."""
+    """Return the ordinal that begins at a token, with the noun after it: "the third floor"."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """The number of a name that stands at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
+    """Return a name's number at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -115,7 +115,7 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
-    """Return in digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    """Return a name's number in digits; None for an amount: "Weight 60 kg", "ROA 12.4%"."""
     token = tokens[at]
     if token.number is not None:
         unit = unit_at(tokens, at + 1)
@@ -127,7 +127,7 @@ def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
 
 
 def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
-    """Read "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
+    """Read "No. 1", "number one" without a name; "no one" and "number" before a length do not count."""
     token = tokens[at]
     value = token.whole
     if token.number is None and name != "no":
@@ -136,7 +136,7 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """Return the word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
+    """Return the word before a hyphen and a number, "covid" in "COVID-19", or ""."""
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
@@ -144,7 +144,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """Return a Roman numeral: of a name, or by itself where it is no word and no letter."""
+    """Return a Roman numeral, of a name or alone if it is neither a word nor a letter."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -158,7 +158,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """Return the word that a number behind it is of, in small letters; empty for none."""
+    """Return the word to which a following number belongs, in lower case, or ""."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]
@@ -169,7 +169,7 @@ def _name(tokens: Sequence[Token], at: int) -> str:
 
 
 def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
-    """Return the noun behind an ordinal, the last of a name in capitals, and the place behind it."""
+    """Return the noun after an ordinal, the last of a capitalised name, and the position after it."""
     if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
         return "", at
     end = at + 1

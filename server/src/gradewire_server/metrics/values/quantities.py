@@ -1,4 +1,4 @@
-"""Quantities: numbers with units, read from tokens with words around them ("about", "at least"), and compared."""
+"""Read quantities, numbers with units and words like "about" or "at least", and compare them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,30 +38,30 @@ _MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
-"""Relative, of a number that is the other one rounded."""
+"""Relative tolerance for a number that is the rounded other one."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative, between two units: factors are often rounded."""
+"""Relative tolerance between two units, whose factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
-"""From here on a number with a single significant digit is a rounded one."""
+"""Numbers from here on with a single significant digit are rounded."""
 _ROUND_TOLERANCE: Final = 0.005
 _SIGNIFICANT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number, perhaps with a unit, whose name is in small letters.
+    """A number, perhaps with a unit, whose name is in lower case.
 
     Attributes:
-        value: As written, with its sign, scale words multiplied in; the lower end of a range.
-        place: What its last significant digit counts; 0 where it is exact ("1/3", "sqrt(2)").
-        upper: The upper end of a range, else None.
-        hedged: Whether it is said to be about so much.
-        bound: "<", "<=", ">", ">=" where it is a bound, else empty.
+        value: As written, with its sign and scale words; the lower end of a range.
+        place: Value of its last significant digit's place; 0 if it is exact ("1/3", "sqrt(2)").
+        upper: Upper end of a range, or None.
+        hedged: True if it is approximate.
+        bound: "<", "<=", ">", ">=" for a bound, otherwise empty.
         direction: 1 for a rise, -1 for a fall in words around it, 0 for neither.
-        signed: Whether a sign stands before it.
-        fraction: Whether it is written as a part of a whole.
-        ratio: Both parts of "3:2", else None.
+        signed: True if a sign comes before it.
+        fraction: True if it is written as a part of a whole.
+        ratio: Both parts of "3:2", otherwise None.
     """
 
     value: float
@@ -78,12 +78,12 @@ class Quantity:
 
     @property
     def dimension(self) -> Dimension:
-        """Return what it measures; () of a plain number, a share and a percentage."""
+        """The dimension of its unit; () for a plain number, a share or a percentage."""
         return self.unit.dimension if self.unit else ()
 
     @property
     def family(self) -> str:
-        """Return what values are alternatives to each other: "money" for all currencies."""
+        """The family of values that can replace each other: "money" for all currencies."""
         base = self.dimension[0][0] if self.dimension else ""
         return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
 
@@ -92,8 +92,8 @@ class Quantity:
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
     def equals(self, reference: "Quantity") -> bool:
-        """Return whether an answer's quantity, this one, is the reference's."""
-        # Bounds of two directions never agree; an answer may leave out "more than" before a large number.
+        """Return whether an answer's quantity, this one, equals the reference's."""
+        # Opposite bounds never agree; an answer may omit "more than" before a large number.
         if reference.bound and self.bound and reference.bound != self.bound:
             return False
         if (reference.ratio is None) != (self.ratio is None):
@@ -103,15 +103,15 @@ class Quantity:
         return any(_same(reference, reading) for reading in self._readings(reference))
 
     def contradicts(self, reference: "Quantity") -> bool:
-        """Return whether an answer's quantity stands where the reference's should: of its family, and another one."""
+        """Return whether an answer's quantity replaces the reference's by another one of its family."""
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
-        """Return this quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
+        """Return the possible meanings of this quantity: with its own unit, or with the reference's."""
         readings = []
         if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
             readings.append(self)
-        elif self.unit is None:  # a number whose unit goes without saying
+        elif self.unit is None:  # a number without its obvious unit
             readings.append(replace(self, unit=reference.unit))
             if not reference.dimension:
                 readings.append(self)
@@ -136,7 +136,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
-    """Return whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
+    """Return whether one has degrees of temperature and the other plain ones: "32 degrees" and 32 °F."""
     return "degree" in {one.unit_name, other.unit_name} and (_temperatures(one) or _temperatures(other))
 
 
@@ -173,8 +173,8 @@ def _temperatures(quantity: Quantity) -> bool:
 
 
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
-    """A minus has to be said, by sign or by word; that a loss is one goes without saying where the reference does."""
-    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is below zero elsewhere
+    """Return whether the signs fit: a minus is required, but "loss" is optional unless the reference has it."""
+    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is below zero in other units
         return True
     ours, theirs = _sign(reference), _sign(answer)
     if ours < 0:
@@ -194,7 +194,7 @@ def _places(quantity: Quantity) -> float:
 
 
 def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, apart: float) -> bool:
-    """Whether the coarser of two numbers is the finer one rounded, with at least two digits that say something."""
+    """Return whether the coarser number is the finer one rounded, with at least two significant digits."""
     first, second = _places(reference), _places(answer)
     coarse, fine, place = (ours, theirs, first) if first >= second else (theirs, ours, second)
     if not place or first == second or abs(coarse - fine) > place * 0.5000001:
@@ -208,11 +208,11 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """Return the quantity whose number begins at a token, with indices of its first token and the one behind it."""
+    """Return the quantity whose number begins at a token, with its first index and the one after it."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
-    # A power that is too high for a number is none without its base either.
+    # An exponent too high for a number is not a number without its base either.
     numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
     if numeral is None:
         return None
@@ -247,7 +247,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """Return the index from which an amount of money counts, and its currency, where one stands before the number."""
+    """Return the first index of an amount of money, and the currency before its number, if any."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
@@ -298,7 +298,7 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
 
 
 def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
-    """Return whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
+    """Return whether two amounts are a change and its result: "by 1.7% to 19.1%", "rose $5 to $9"."""
     if lower_at(tokens, end) != "to" or quantity.unit is None:
         return False
     before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
@@ -306,7 +306,7 @@ def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) ->
 
 
 def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
-    """Return a range or a ratio of two quantities; None where they are two."""
+    """Return a range or a ratio of two quantities; None if they are separate."""
     unit = quantity.unit or other.unit
     falls = other.value <= quantity.value
     if unit is None and (link == ":" or (link == "to" and falls)):
@@ -331,7 +331,7 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Return feet and inches by their marks."""
+    """Read feet and inches from their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None

@@ -1,4 +1,4 @@
-"""The values of a text, with kind, place, and how each stands in its sentence."""
+"""Read the values of a text, with their kind and position, and their role in the sentence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,22 +23,22 @@ _WORDS: Final = VOCABULARY["reading"]
 
 
 class Kind(StrEnum):
-    """What a value is."""
+    """The kind of a value."""
 
     DATE = "date"
-    """A day, month, year, decade, century, season or a stretch of them."""
+    """A day, month, year, decade, century, season, or a range of them."""
     TIME = "time"
     """A time of day."""
     QUANTITY = "quantity"
     """A number, perhaps with a unit."""
     ORDINAL = "ordinal"
-    """A place in an order: "third"; and the number of a name: "Apollo 11", "Henry VIII"."""
+    """A position in an order: "third"; and the number of a name: "Apollo 11", "Henry VIII"."""
     OPERATOR = "operator"
     """A relation, "x < 3", or a direction, "A -> B"."""
     SYMBOL = "symbol"
     """A sign with an index or a charge: "x_3", "CO2", "Na+"."""
     LOCANT = "locant"
-    """A chemical name with what tells isomers apart: "2-butanol", "carbon-14"."""
+    """A chemical name with the marks of an isomer: "2-butanol", "carbon-14"."""
     EXPRESSION = "expression"
     """A formula with variables."""
     LIST = "list"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What becomes of a reference's values in an answer."""
+    """The outcome of a reference's values in an answer."""
 
     FOUND = "found"
     CONTRADICTED = "contradicted"
@@ -54,20 +54,20 @@ class Outcome(StrEnum):
 
 
 _DENIAL_CHARACTERS: Final = 64
-"""Characters before a value in which it can be denied."""
+"""Characters before a value in which a denial counts."""
 _CLAUSE_CHARACTERS: Final = 96
-"""Characters on either side of a value that its clause is looked for in."""
+"""Characters on either side of a value in which to look for its clause."""
 DENIES: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
     r"(?!\s+(?:only|just|merely|simply|exactly|quite|less|more|fewer|later|earlier|sooner|until|till|before)\b)",
     re.IGNORECASE,
 )
-"""What denies a value behind it; "not only 5" and "no less than 5" deny nothing."""
+"""Denials of a following value; "not only 5" and "no less than 5" deny nothing."""
 _DENIAL_END: Final = re.compile(
     r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
     re.IGNORECASE,
 )
-"""What ends the reach of a denial: the clause, another verb, "did not end until"."""
+"""Ends of a denial: the end of the clause, another verb, "did not end until"."""
 _SIDE_CHARACTERS: Final = 24
 _SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
@@ -75,11 +75,11 @@ _DIGIT: Final = re.compile(r"\d")
 _ADDITION: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
 _CLAUSE_END: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
 WORD: Final = re.compile(r"[^\W\d_]{4,}")
-"""Words that may tell one thing from another."""
+"""Words that may distinguish two things."""
 
 
 def denied(text: str, start: int) -> bool:
-    """Return whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
+    """Return whether the value at a position is denied: "not in 1999", "rather than seven"."""
     before = text[max(0, start - _DENIAL_CHARACTERS) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
@@ -89,13 +89,13 @@ def denied(text: str, start: int) -> bool:
 
 
 def side(text: str, start: int) -> int:
-    """-1 where what is said lies before the date that begins at a place, 1 where behind it, else 0."""
+    """Return -1 if "before" comes before the date at a position, 1 for "after", otherwise 0."""
     found = _SIDES.search(text[max(0, start - _SIDE_CHARACTERS) : start])
     return 0 if found is None else -1 if found[1] else 1
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Words of a value's clause, in small letters, where it comes on top of another ("another £5"), else None."""
+    """Return lower-case words of a clause that adds a value to another one ("another £5"), otherwise None."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None
@@ -108,14 +108,14 @@ Content = Date | Time | Quantity | Ordinal | Symbol | Locant | Formula | Relatio
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that a text names, as written in plain form.
+    """A value in a text, as written in plain form.
 
     Attributes:
-        whole: Whether the text says nothing else.
-        noun: The word behind a number without unit, in small letters: "eyes" of "eight eyes"; empty for none.
-        side: Of a date: -1 where "before" stands before it, 1 for "after", else 0.
-        denied: Whether the text denies it: "not in 1999".
-        on_top: Words of its clause, in small letters, where it is said to come on top of another value; else None.
+        whole: True if the text says nothing else.
+        noun: Lower-case word after a number without unit: "eyes" in "eight eyes"; may be empty.
+        side: For a date, -1 after "before", 1 after "after", otherwise 0.
+        denied: True if the text denies it: "not in 1999".
+        on_top: Lower-case words of its clause if it is added to another value; otherwise None.
     """
 
     kind: Kind
@@ -129,15 +129,15 @@ class Value:
 
 
 MAX_VALUES: Final = 64
-"""Values of a text that are compared: where it has more, half of them are its first and half its last ones."""
+"""Most values of a text; with more of them, half are its first and half its last ones."""
 
 _BEGINNERS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
     *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
-"""Words that a value may begin with."""
+"""Words that may begin a value."""
 _ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
-"""One of which a text without digits has, where it has a value: an article alone begins none."""
+"""A text without digits has one of these if it has a value; an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
@@ -160,7 +160,7 @@ _SPOKEN: Final = re.compile(
 
 
 def with_signs(text: str) -> str:
-    """Return the text with "x is at least 3" as "x >= 3"."""
+    """Return the text with "x >= 3" for "x is at least 3"."""
     if not any(word in text for word in _RELATED):
         return text
     return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)
@@ -168,7 +168,7 @@ def with_signs(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """Return the values that a text names, in their order; what is beyond the bounds of this module is left out."""
+    """Return a text's values in order, up to the limits of this module."""
     written = with_signs(plain(text))
     characters = frozenset(written)
     if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):
@@ -195,7 +195,7 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 
 def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
-    """Return the values, with what the text around them makes of them where it has a word that may."""
+    """Return the values with their role in the text, if it has words for that."""
     lower = written.lower() if found else ""
     denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
     adds = any(cue in lower for cue in _WORDS["additions"])
@@ -212,7 +212,7 @@ def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
 
 
 def _begins_in_words(written: str) -> bool:
-    """Return whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
+    """Return whether a text without digits may have a value: a first word of one, or a Roman numeral."""
     lower = written.lower()
     if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
@@ -224,7 +224,7 @@ def _is_roman(word: str) -> bool:
 
 
 def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
-    """What is read by its signs and not word by word: chemical names, indices, formulas; the first claim counts."""
+    """Return values found by their signs: chemical names, indices, formulas; the first claim counts."""
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
     for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
@@ -241,7 +241,7 @@ def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int,
 
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
-    """Return the text with a mark and blanks for what is claimed, so that places stay."""
+    """Replace claimed values by a mark and blanks, so that positions stay."""
     pieces: list[str] = []
     at = 0
     for start, end, _ in claims:
@@ -251,7 +251,7 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 
 
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
-    """Return the value that begins at a token, if there is one, and the place to go on from."""
+    """Return the value that begins at a token, if any, and the position to continue from."""
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
         return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]

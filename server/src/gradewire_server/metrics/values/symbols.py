@@ -1,4 +1,4 @@
-"""Chemical names with locants, and signs with an index or a charge: "x_3", "H2O", "Na+"."""
+"""Read chemical names with locants, and signs with an index or a charge: "x_3", "H2O", "Na+"."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _GREEK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Locant:
-    """A chemical name in small letters, and its locants: "butanol" and ("2",) of "2-butanol" and "butan-2-ol"."""
+    """A lower-case chemical name and its locants: "butanol" and ("2",) for "2-butanol" and "butan-2-ol"."""
 
     stem: str
     marks: tuple[str, ...]
@@ -43,13 +43,13 @@ class Locant:
         return self == reference
 
     def contradicts(self, reference: "Locant") -> bool:
-        """Return whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
+        """Return whether they are two substances; the name of "2-methyl propane" is not read completely."""
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Return where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Yield positions and content of chemical names in plain text; `characters` are the text's."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -81,7 +81,7 @@ def _greek(letter: str) -> str:
 
 
 def _locant(name: str) -> Locant | None:
-    """A systematic name taken apart; None for words that only look like one: "3-year-old", "x-ray", "t-shirt"."""
+    """Parse a systematic name; None for words that only look like one: "3-year-old", "x-ray", "t-shirt"."""
     if "-" not in name:
         return None
     letters: list[str] = []
@@ -97,16 +97,16 @@ def _locant(name: str) -> Locant | None:
     stem = "".join(letters)
     if not marks or _ROOT.match(stem) is None or _ENDING.fullmatch(stem) is None:
         return None
-    # One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol".
+    # Use one form for "butadiene" and "buta-1,3-diene", for "propane-2-ol" and "propan-2-ol".
     plain = stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
     return Locant(plain, tuple(sorted(marks)))
 
 
-# An index is no unit: "m2" behind a number. Words with a digit at their end are names: "iPhone4".
+# "m2" after a number is a unit, not an index. Words that end in a digit are names: "iPhone4".
 _INDEXED: Final = re.compile(r"(?<![\w.'])(?<!\d )([^\W\d_]{1,4})_?(\d{1,3})(?![\w%]|[.,]\d|-\d)")
 _GREEK_SIGNS: Final[Mapping[str, str]] = VOCABULARY["greek"]
 _GREEK_INDEXED: Final = re.compile(rf"(?<![\w.'])({'|'.join(_GREEK_SIGNS)})_?(\d{{1,3}})(?![\w%]|[.,]\d|-\d)")
-# Elements with counts: "H2O", "C6H12O6"; "CO2" comes here too.
+# Elements with counts: "H2O", "C6H12O6"; also "CO2".
 _COMPOUND: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,3}){2,12})(?![\w])")
 _CHARGED: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,2}){1,4}(?:\^\d?)?[+-])(?![\w+-])")
 _DIGITED: Final = re.compile(
@@ -119,9 +119,9 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A sign that is told from others by its digits or its charge; its key is all of it, without "_".
+    """A sign that differs from others by its digits or its charge; its key is the whole sign, without "_".
 
-    The stem is what it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
+    The stem is its common part: "\u03bb" in "\u03bb1", "phone" for telephone numbers, "version".
     """
 
     stem: str
@@ -132,12 +132,12 @@ class Symbol:
         return self.key == reference.key
 
     def contradicts(self, reference: "Symbol") -> bool:
-        """Return whether both are signs of the same family."""
+        """Return whether both are different signs of the same family."""
         return self.stem == reference.stem and self.key != reference.key
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Return where signs stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Yield positions and content of signs in plain text; `characters` are the text's."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
@@ -171,5 +171,5 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
 
 
 def _is_sign(letters: str) -> bool:
-    """Return whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
+    """Return whether letters before digits are a sign and not a word: "x", "CD", "\u03bb"."""
     return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

@@ -1,4 +1,4 @@
-"""A text as words, numbers and signs, each with its place, in one plain form of characters."""
+"""Split a text into words, numbers and signs with their positions, in one plain form of characters."""
 
 import re
 import tomllib
@@ -13,13 +13,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text that values are read from; of a longer one the first three quarters of them and its last."""
+"""Characters of a text from which values are read; for a longer one three quarters are its first and the rest its
+last."""
 MAX_TOKENS: Final = 8_192
-"""Words, numbers and signs of a text that values are read from."""
+"""Words, numbers and signs of a text from which values are read."""
 DIGITS: Final = frozenset("0123456789")
 """The digits of a text in plain form."""
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""Words, signs and units by which values are written, by the module that reads them."""
+"""Words, signs and units of values, by the module that reads them."""
 
 _WORDS: Final = VOCABULARY["tokens"]
 _TAIL: Final = MAX_CHARACTERS // 4
@@ -40,7 +41,7 @@ _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
 _NESTING: Final = 4
-"""Fractions within fractions that are unfolded."""
+"""Levels of nested fractions that are unfolded."""
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -50,7 +51,7 @@ _COMMANDS: Final = {
 }
 _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
 
-# Commas, blanks or points part thousands; a point with one group behind it is a decimal point.
+# Commas, blanks or points separate thousands; a point with a single group after it is a decimal point.
 _NUMBER: Final = (
     r"\d{1,3}(?:,\d{3}){1,9}(?![\d,]\d)(?:\.\d+)?|\d{1,2}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,3}(?:\.\d{3}){2,9}(?![\d.])"
     r"|(?<![\d.])\d{1,3}(?: \d{3}){1,9}(?![\d.])|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?![\w.]))?|(?<![\w.])\.\d+"
@@ -64,10 +65,10 @@ _ROMAN: Final = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|
 
 
 def plain(text: str) -> str:
-    """A text, of a long one both ends, in plain form: its signs, raised and lowered digits, foreign digits and LaTeX.
+    """Return a text, or both ends of a long one, in plain form: signs, digits and LaTeX are converted.
 
-    "m²" is "m^2", "λ₁" is "λ1", "≤" is "<=", an en dash is "-", "3½" is "3 1/2", "25.12.1999" is
-    "1999-12-25", "12'345" is "12,345". Letters keep their case.
+    "m²" becomes "m^2", "λ₁" "λ1", "≤" "<=", an en dash "-", "3½" "3 1/2", "25.12.1999" "1999-12-25", "12'345" "12,345".
+    Letters keep their case.
     """
     begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
@@ -82,7 +83,7 @@ def plain(text: str) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """Three quarters of what is read from the beginning and one from the end, with words and numbers as a whole."""
+    """Return the first three quarters and the last quarter of the characters to read, in whole words and numbers."""
     head, tail = text[: MAX_CHARACTERS - _TAIL - 1], text[-_TAIL:]
     return f"{_LAST_PIECE.sub('', head)}\n{_FIRST_PIECE.sub('', tail)}"
 
@@ -111,11 +112,11 @@ def _without_latex(text: str) -> str:
 
 
 class Token(NamedTuple):
-    """One word, number or sign of a plain text, with its place there.
+    """A word, number or sign of a plain text, with its position.
 
     Attributes:
-        number: Its value, for one that begins with a digit or a decimal point; at least 0.
-        place: What its last digit that is not a trailing zero counts: 100 for "8,800", 0.01 for "3.14".
+        number: Value of a token that begins with a digit or a decimal point; at least 0.
+        place: Value of the place of its last digit that is not a trailing zero: 100 for "8,800", 0.01 for "3.14".
     """
 
     text: str
@@ -128,12 +129,12 @@ class Token(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """The number of a plain run of at most four digits, None for all else."""
+        """The number of a run of at most four digits; None for anything else."""
         return int(self.text) if self.number is not None and len(self.text) <= 4 and self.text.isdecimal() else None
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The first MAX_TOKENS tokens of a text in plain form; numbers beyond what floats hold are words without value."""
+    """Return the first MAX_TOKENS tokens of a plain text; numbers beyond float range are words."""
     return [_token(match) for match in islice(_TOKEN.finditer(text), MAX_TOKENS)]
 
 
@@ -146,7 +147,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Return value and place of a number in digits; points part thousands where there are several."""
+    """Return value and place of a number in digits; several points separate thousands."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
@@ -162,7 +163,7 @@ def read_number(text: str) -> tuple[float, float]:
 
 
 def roman_value(word: str) -> int | None:
-    """1 to 3 999 for a numeral in capitals, as it is written by rule; None for all else ("IIX", "Mix", "")."""
+    """Return 1 to 3,999 for a correct numeral in capitals; None for anything else ("IIX", "Mix", "")."""
     if not word or _ROMAN.fullmatch(word) is None:
         return None
     values = [_ROMAN_DIGITS[letter] for letter in word]
@@ -170,36 +171,36 @@ def roman_value(word: str) -> int | None:
 
 
 def lower_at(tokens: Sequence[Token], at: int) -> str:
-    """Return the token in small letters; empty beyond the ends."""
+    """Return the token in lower case; empty beyond the ends."""
     return tokens[at].lower if 0 <= at < len(tokens) else ""
 
 
 def number_at(tokens: Sequence[Token], at: int) -> float | None:
-    """Return the value of a token in digits, None for others and beyond the ends."""
+    """Return the value of a token in digits; None for others and beyond the ends."""
     return tokens[at].number if 0 <= at < len(tokens) else None
 
 
 def integer_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the number of a plain run of at most four digits, None for all else and beyond the ends."""
+    """Return the number of a run of at most four digits; None for anything else and beyond the ends."""
     return tokens[at].whole if 0 <= at < len(tokens) else None
 
 
 def adjacent(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a token stands right behind the one before it."""
+    """Return whether a token follows the previous one without a gap."""
     return 0 < at < len(tokens) and tokens[at - 1].end == tokens[at].start
 
 
 def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
-    """Return whether these texts, in small letters, stand from a place on."""
+    """Return whether these lower-case texts follow each other from a position on."""
     return all(lower_at(tokens, at + index) == text for index, text in enumerate(texts))
 
 
 Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
-"""Phrases and what they stand for, by their first word."""
+"""Phrases and their meanings, by first word."""
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Return phrases, words with blanks between them, as `phrase_at` looks for them; the first that fits counts."""
+    """Return phrases, words separated by blanks, for `phrase_at`; the first match counts."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())
@@ -208,7 +209,7 @@ def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
 
 
 def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
-    """Return what the phrase that begins at a token stands for, and the index behind it; None where none does."""
+    """Return the meaning of the phrase that begins at a token, and the index after it, or None."""
     for words, meaning in known.get(lower_at(tokens, at), ()):
         if tokens_are(tokens, at, *words):
             return meaning, at + len(words)

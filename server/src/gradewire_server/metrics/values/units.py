@@ -1,4 +1,4 @@
-"""Units of measure, as factors of base units, and how texts write them: "km/h", "degrees Celsius", "m^2"."""
+"""Units of measure, as factors of base units, and their spelling in texts: "km/h", "degrees Celsius", "m^2"."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _MAX_POWER: Final = 9
 class Unit:
     """A unit: value in base units = factor · value + offset.
 
-    Two of the same dimension can be compared; the offset is of scales whose zero is another one.
+    Units of the same dimension can be compared; scales with another zero have an offset.
     """
 
     dimension: Dimension
@@ -26,7 +26,7 @@ class Unit:
     offset: float = 0.0
 
     def scaled(self, factor: float) -> "Unit":
-        """Return so much of the unit: "kilometre" is 1000."""
+        """Return a multiple of the unit: "kilometre" is 1000."""
         return Unit(self.dimension, self.factor * factor)
 
     def power(self, exponent: int) -> "Unit":
@@ -46,7 +46,7 @@ _DIMENSIONS: Final[Mapping[str, Dimension]] = {
     name: tuple(powers.items()) for name, powers in _WORDS["dimensions"].items()
 }
 PREFIXES: Final[Mapping[str, float]] = _WORDS["prefixes"]
-"""What names of units begin with, and what it multiplies."""
+"""Prefixes of unit names, and their factors."""
 CELSIUS: Final = Unit(_DIMENSIONS["temperature"], 1.0, 273.15)
 FAHRENHEIT: Final = Unit(_DIMENSIONS["temperature"], 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_DIMENSIONS["temperature"], 1.0)
@@ -58,14 +58,14 @@ INCH: Final = Unit(_DIMENSIONS["length"], 0.0254)
 
 
 def _units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table, each with its unit, whose base units stand last, at the end."""
+    """Yield the rows of a table, each with its unit, made from the factor at the row's end."""
     for name, rows in table.items():
         for *names, factor in rows:
             yield *names, Unit(_DIMENSIONS[name], factor)
 
 
 def _named() -> dict[str, Unit]:
-    """Return units by names in small letters, plurals among them."""
+    """Return units by lower-case names, including plurals."""
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
     for _, names, unit in _units(_WORDS["with_prefixes"]):
         for name in names.split():
@@ -74,12 +74,12 @@ def _named() -> dict[str, Unit]:
     for names, unit in _units(_WORDS["without_prefixes"]):
         for name in names.split():
             found[name] = found[f"{name}s"] = unit
-    del found["has"]  # is hardly ever hectares
+    del found["has"]  # hardly ever hectares
     return found
 
 
 def _symbols() -> dict[str, Unit]:
-    """Return units by symbols, in which capitals count: "MW" and "mW"."""
+    """Return units by symbols, which are case-sensitive: "MW" and "mW"."""
     mass = _DIMENSIONS["mass"]
     found = {"K": KELVIN, "u": Unit(mass, 1.66053907e-27), "kt": Unit(mass, 1e6)}
     for symbol, _, unit in _units(_WORDS["with_prefixes"]):
@@ -95,13 +95,13 @@ def _money(currency: str, factor: float = 1.0) -> Unit:
 
 
 NAMES: Final = MappingProxyType(_named())
-"""Units by their names in small letters."""
+"""Units by lower-case name."""
 SYMBOLS: Final = MappingProxyType(_symbols())
-"""Units by their symbols, as written."""
+"""Units by symbol, as written."""
 CURRENCY_SIGNS: Final = MappingProxyType(
     {sign: _money(currency) for currency, (sign, _) in _WORDS["currencies"].items() if sign}
 )
-"""Units by the sign before or behind an amount."""
+"""Units by the sign before or after an amount."""
 CURRENCIES: Final = MappingProxyType(
     {
         **{word: _money(currency) for currency, (_, words) in _WORDS["currencies"].items() for word in words.split()},
@@ -109,7 +109,7 @@ CURRENCIES: Final = MappingProxyType(
         "pence": _money("GBP", 0.01),
     }
 )
-"""Units by the word before or behind an amount, in small letters. "Pound" is a mass unless a "£" stands elsewhere."""
+"""Units by the lower-case word before or after an amount. "Pound" is a mass unless the text has a "£" elsewhere."""
 
 _SHARES: Final = phrases(_WORDS["shares"])
 _DEGREES: Final = frozenset(_WORDS["degrees"].split())
@@ -121,7 +121,7 @@ _SCALES_OF_TEMPERATURE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class UnitFound:
-    """A unit among tokens, its last word in small letters, and the index of the token behind it.
+    """A unit among tokens, its last word in lower case, and the index of the token after it.
 
     The sign is -1 for degrees south and west.
     """
@@ -133,7 +133,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return the unit that begins at a token behind a number, None where none does."""
+    """Return the unit that begins at a token after a number, or None."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
@@ -168,7 +168,6 @@ def _currency(tokens: Sequence[Token], at: int) -> UnitFound | None:
 
 
 def _measure(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return a unit with its power, and what it is divided by."""
     found = _single(tokens, at)
     if found is None:
         return None
@@ -194,7 +193,7 @@ def _single(tokens: Sequence[Token], at: int) -> UnitFound | None:
     if unit is None:
         return None
     end += parted is not None
-    # "miles square" is no unit; "m^2", "m2" and "km^2" are.
+    # "miles square" is not a unit; "m^2", "m2" and "km^2" are.
     raised = number_at(tokens, end + 1) if lower_at(tokens, end) == "^" else None
     if raised is not None and raised % 1 == 0 and raised <= _MAX_POWER:
         return UnitFound(unit.power(int(raised)), token.lower, end + 2)
