@@ -59,7 +59,7 @@ def test_consistency_and_position_bias_are_told_with_intervals(figures: Figures,
     assert orders["position_bias"]["value"] == pytest.approx(4 / 12)
     assert orders["position_bias"]["low"] < 4 / 12 < orders["position_bias"]["high"]
     printed = compare(before, after, options=("--by", "compare"), stub=Judge()).stdout
-    assert "What the judge says with either answer first" in printed
+    assert "The judge's verdicts with either answer first" in printed
     assert "0.667 [" in printed
 
 

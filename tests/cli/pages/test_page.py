@@ -72,7 +72,7 @@ def test_every_answer_says_whether_verdict_and_label_differ_or_the_rank_is_far_o
     text = " ".join(Elements(page_of(rows)).text.split())
     for expected in (
         "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · called wrong, labelled right by smile ranked far",
-        "ranked far too low by rouge_l (at 12% of the rows by score, at 75% by label)",
+        "ranked far too low by rouge_l (ranked at 12% of the rows by score, at 75% by label)",
         "called right, labelled wrong by smile ranked far too high by rouge_l (at 88% of the rows by score, at 25% by",
         # How many of each: a metric has verdicts, or ranks.
         "smile 1 1 \N{EN DASH} \N{EN DASH} rouge_l \N{EN DASH} \N{EN DASH} 1 1",
@@ -245,14 +245,14 @@ def test_scores_of_other_ranges_have_axes_of_their_own() -> None:
         for row, score in zip(rows, scores, strict=True)
     ]
     text = page_of(wide)
-    assert "scores leave [0, 1]: no ECE" in text
+    assert "scores outside [0, 1]: no ECE" in text
     assert ">\u22125<" in text
     assert ">0<" in text
 
 
 def test_rows_and_labels_that_do_not_belong_together_are_refused() -> None:
     report = report_of(simple_rows())
-    with pytest.raises(ValueError, match="3 rows beside 4 labels"):
+    with pytest.raises(ValueError, match="3 rows but 4 labels"):
         ReportInput(
             source="", created="", rows=report.rows[:3], judged=report.judged, agreement=AgreementReport(metrics=[])
         )
