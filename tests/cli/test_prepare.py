@@ -140,7 +140,7 @@ def test_judge_and_prompt_are_the_ones_named(command: Command, tmp_path: Path, j
         (["--generate", "--overwrite"], "--overwrite needs --out FILE"),
         (["--generate", "--prompt", "lave.toml"], "this prompt is for lave, not for synthetic"),
         (["--generate", "--prompt", "none.toml"], "is not TOML"),
-        (["--generate", "--out", "a.jsonl"], "is the input"),
+        (["--generate", "--out", "a.jsonl"], "is also the input"),
         (["--generate", "--out", "no/folder/x.jsonl"], "folder no/folder does not exist"),
     ],
 )

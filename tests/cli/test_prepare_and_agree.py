@@ -122,14 +122,14 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--where", "size=big"], "no column 'size'; Columns: question, references"),
+        (["--where", "size=big"], "no column 'size'. Columns: question, references"),
         (["--where", "model"], "write COLUMN=VALUE"),
         (["--where", "model=huge"], "no row has a label"),
         (
             ["--map", "label=question"],
             "all first labels are unreadable (line 1: 'question 0'). Give words a value",
         ),
-        (["--map", "label=size"], "no column 'size'; Columns: question, references"),
+        (["--map", "label=size"], "no column 'size'. Columns: question, references"),
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["--scores", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
     ],
@@ -176,7 +176,7 @@ def test_prepare_without_references_says_so(command: Command, tmp_path: Path) ->
     assert done.exit_code == 2
     assert "no column for references" in done.stderr
     done = command("prepare", write_rows(tmp_path / "a.jsonl", [{"references": "x"}]), "--reference-set", "name")
-    assert "made of the content" in done.stderr
+    assert "derives the name from the content" in done.stderr
 
 
 def test_stub_answers_are_those_of_the_conftest() -> None:

@@ -64,7 +64,7 @@ def test_status_says_what_does_not_answer(state: str, tmp_path: Path) -> None:
         directory.announce(Addresses(grpc="127.0.0.1:1", http=http, metrics=http, log="its.log"))
         status = triton("status", state)
     assert status.exit_code == 3
-    assert f"{http}/v2/health/ready did not answer within 3 s" in status.stderr
+    assert f"{http}/v2/health/ready does not answer within 3 s" in status.stderr
     assert "its log: its.log" in status.stderr
 
 

@@ -136,7 +136,7 @@ def test_why_there_is_no_rank_correlation_is_told_beside_the_tables(agree: Agree
 def test_labels_of_people_are_called_so_in_the_table_of_models(agree: Agree) -> None:
     rows = [{**row, "label": place % 2} for place, row in enumerate(unlabelled())]
     done, _ = agree(rows, "--metrics", "sbert", "--all-tables")
-    assert "System-level correlation with people: means of 3 models" in " ".join(done.stdout.split())
+    assert "System-level correlation with annotators: means of 3 models" in " ".join(done.stdout.split())
 
 
 def test_means_by_model_and_their_ranks(agree: Agree) -> None:

@@ -29,7 +29,7 @@ def test_the_page_says_how_many_draws_its_intervals_come_from(command: Command, 
     text = written.read_text()
     # Rank statistics are computed for the first thousand draws only.
     assert "linear correlation of score and label, at most 1 (interval from 1,200 draws)" in text
-    assert "ties half; 0.5 is guessing (interval from 1,000 draws)" in text
+    assert "ties count half, and 0.5 is guessing (interval from 1,000 draws)" in text
 
 
 def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Command, tmp_path: Path) -> None:

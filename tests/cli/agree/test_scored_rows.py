@@ -21,9 +21,9 @@ def line(row: Any, scores: Any) -> bytes:
     ("content", "said"),
     [
         (b" \n", "no rows on standard input"),
-        (b"{", "line 1 is not JSON"),
-        (b"\xff", "line 1 is not JSON"),
-        (b"[" * 100_000, "line 1 is not JSON"),
+        (b"{", "line 1 is unreadable JSON"),
+        (b"\xff", "line 1 is unreadable JSON"),
+        (b"[" * 100_000, "line 1 is unreadable JSON"),
         (b"[]", 'line 1 is not {"row"'),
         (line(ROW, {}), 'line 1 is not {"row"'),
         (line([], SCORED), 'line 1 is not {"row"'),

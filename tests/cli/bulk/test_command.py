@@ -31,7 +31,7 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
         (("{file}", "{folder}/out.jsonl", "--format", "parquet"), "use an OUTPUT that ends in .parquet"),
         (("{file}", "{folder}/out/", "--format", "csv"), "a folder of parts is JSONL"),
         (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
-        (("{file}", "{file}"), "is the input"),
+        (("{file}", "{file}"), "is also the input"),
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
         (("{file}", "{folder}/no/such/out.jsonl"), "does not exist. Create it first"),
         (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),

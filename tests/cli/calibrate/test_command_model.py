@@ -54,7 +54,7 @@ def test_the_model_chooses_among_scores_of_several(command: Command, files: tupl
     [
         ((), "--metric smile matches 2 of the scores"),
         (("--model", "three"), "--metric smile of model three matches none of the scores"),
-        (("--model", "one@ffffffff"), "--metric smile of model one@ffffffff names none"),
+        (("--model", "one@ffffffff"), "--metric smile of model one@ffffffff matches none"),
     ],
 )
 def test_what_the_file_has_is_said_where_the_model_leaves_none_or_several(

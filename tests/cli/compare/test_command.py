@@ -230,21 +230,21 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
     ("options", "message"),
     [
         (("--names", "a"), "--names a: give exactly one name for each of the 2 files"),
-        (("--names", "a,a"), "--names a,a: a appears twice"),
+        (("--names", "a,a"), "--names a,a: a is named twice"),
         (("--names", "a,"), "write NAME,NAME"),
         (("--models", "x"), "--models x: no row has this model. The file has none"),
-        (("--models", "x", "--names", "a,b"), "leave one out"),
+        (("--models", "x", "--names", "a,b"), "Leave one out"),
         (("--baseline", "x"), "--baseline x: unknown name. Choose one of base, new"),
         (("--by", "nonsense"), "--by nonsense"),
         (("--by", "smile,bleu"), "--by smile,bleu: name one metric only"),
         (("--tie-margin", "-1"), "'-1' is not a margin. Give a number of at least 0, or verdict"),
-        (("--tie-margin", "nan"), "'nan' is no margin"),
+        (("--tie-margin", "nan"), "'nan' is not a margin"),
         (("--group-by", "kind"), "--group-by kind: no row has a value in this column"),
         (("--resume",), "--resume and --overwrite need --out FILE"),
         (("--match", "question"), "--match question: no row of new has the same question as one of base"),
         (("--summary", __file__), "--summary works only with outputs of gradewire score, but these files are answers"),
         (("--html", "page.csv"), ".csv is another format"),
-        (("--fail-if", "smile.mean"), "write METRIC.FIGURE"),
+        (("--fail-if", "smile.mean"), "write METRIC.VALUE"),
         (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
     ],
 )
@@ -280,7 +280,7 @@ def test_files_of_nothing_and_of_nonsense_are_refused(compare: Compare, command:
     nonsense.write_text("{]\n" * 3)
     done = command("compare", write_rows(tmp_path / "base.jsonl", letters(1)), nonsense)
     assert done.exit_code == 2
-    assert "no row of nonsense is a row of base" in done.stderr
+    assert "no row of nonsense matches one of base" in done.stderr
 
 
 def test_hostile_names_and_texts_reach_no_terminal_as_controls(compare: Compare) -> None:

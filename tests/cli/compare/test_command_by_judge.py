@@ -87,7 +87,7 @@ def test_conditions_hold_of_a_judge_too(compare: Compare) -> None:
     assert none.exit_code == 0, none.output
     wrong = compare(*files, options=("--by", "compare", "--fail-if", "compare.mean > 0.5"), stub=Judge())
     assert wrong.exit_code == 2
-    assert "compare gives no scores" in wrong.output
+    assert "compare has no scores" in wrong.output
 
 
 def test_the_judge_and_its_prompt_are_those_of_the_command_line(compare: Compare, tmp_path: Path) -> None:

@@ -144,8 +144,8 @@ def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_pat
     ("content", "note"),
     [
         (None, "has no manifest (new.jsonl.manifest.json)"),
-        ("{", "is not JSON; what it says"),
-        ("[]", "its format is not gradewire-manifest/1; what it says"),
+        ("{", "is not JSON; its facts"),
+        ("[]", "its format is not gradewire-manifest/1; its facts"),
         ('{"format": "gradewire-manifest/7"}', "has format gradewire-manifest/7"),
         ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a text, not a whole number"),
     ],
@@ -169,7 +169,7 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     other = score("other", letters(20, 20, 30))
     manifest_path(other).replace(manifest_path(new))
     (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
-    assert note.endswith(f"is of 3 rows, and {new} has 2; its facts about the run are left out")
+    assert note.endswith(f"is for 3 rows, but {new} has 2; its facts about the run are left out")
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
@@ -220,7 +220,7 @@ def test_what_differs_in_lines_counts_and_summaries_is_told(command: Command, sc
         ({"score": None}, "has score None with status 'OK'"),
         ({"score": "0.5"}, "has score '0.5'"),
         ({"score": True}, "has score True"),
-        ({"status": 7}, "the status 7"),
+        ({"status": 7}, "with status 7"),
     ],
 )
 def test_scores_that_are_none_are_refused_with_their_place(
@@ -290,7 +290,7 @@ def test_manifests_that_were_swapped_are_named(command: Command, score: Score, t
     ]
     by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
     assert by_option.exit_code == 2
-    assert f"--summary {first}: does not belong to {base}: it was written for {new}" in by_option.stderr
+    assert f"--summary {first}: this does not belong to {base}: it was written for {new}" in by_option.stderr
     right = compared(command, base, new, "--summary", second, "--summary", first)
     assert right["sides"]["base"]["run"]["server_version"] == "stub"
 
@@ -411,4 +411,4 @@ def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score
     )
     done = command("compare", *files, "--where", "kind=a")
     assert "--where kind: " in done.stderr
-    assert "--keep-columns kind keeps it" in done.stderr
+    assert "Keep it with gradewire score --keep-columns kind" in done.stderr

@@ -62,8 +62,8 @@ def test_all_conditions_are_told_where_one_has_no_figure(compare: Compare, tmp_p
     done = compare(letters(50), letters(10), options=(*options, "--json", tmp_path / "f.json"))
     assert done.exit_code == 2
     assert "--fail-if 'smile.mean < 0' holds for new: the value is -0.4" in done.stderr
-    assert "mean.low of new is not defined" in done.stderr
-    assert "share_right of new is not defined" in done.stderr
+    assert "mean.low of new is undefined" in done.stderr
+    assert "share_right of new is undefined" in done.stderr
     told = json.loads((tmp_path / "f.json").read_text())["conditions"]
     assert [(each["value"], each["holds"], bool(each["problem"])) for each in told] == [
         (None, False, True),

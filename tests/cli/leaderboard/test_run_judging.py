@@ -94,7 +94,7 @@ def test_a_new_model_joins_and_old_pairs_are_not_judged_again(
     out, stub = tmp_path / "pairs.jsonl", Counting()
     command("leaderboard", *files[1:], *OPTIONS, "--out", out)
     before = out.read_bytes()
-    assert "give --resume" in command("leaderboard", *files, *OPTIONS, "--out", out).output
+    assert "Use --resume" in command("leaderboard", *files, *OPTIONS, "--out", out).output
     done = command("leaderboard", *files, *OPTIONS, "--out", out, "--resume", stub=stub)
     assert done.exit_code == 0, done.output
     assert out.read_bytes().startswith(before)
@@ -181,7 +181,7 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
     done = command("leaderboard", *files, again, *OPTIONS)
     assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
-    assert "were saved" not in done.output, "a pair that stands there three times saves none"
+    assert "were not needed" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
 

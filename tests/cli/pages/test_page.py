@@ -72,7 +72,7 @@ def test_every_answer_says_whether_verdict_and_label_differ_or_the_rank_is_far_o
     text = " ".join(Elements(page_of(rows)).text.split())
     for expected in (
         "id-0 human label 1 annotators 1, none, 0.5 · nq · gpt4 · called wrong, labelled right by smile ranked far",
-        "ranked far too low by rouge_l (ranked at 12% of the rows by score, at 75% by label)",
+        "ranked far too low by rouge_l (at 12% of the rows by score, at 75% by label)",
         "called right, labelled wrong by smile ranked far too high by rouge_l (at 88% of the rows by score, at 25% by",
         # How many of each: a metric has verdicts, or ranks.
         "smile 1 1 \N{EN DASH} \N{EN DASH} rouge_l \N{EN DASH} \N{EN DASH} 1 1",

@@ -33,7 +33,7 @@ def test_score_does_not_write_over_its_input(command: Command, tmp_path: Path, k
     out = link(kind, file, tmp_path / "b.jsonl")
     done = command("score", file, "--out", out, mode)
     assert (done.exit_code, file.read_bytes()) == (2, before)
-    assert f"--out: {out} is the input ({file}) itself" in done.stderr
+    assert f"--out: {out} is also the input ({file})" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["same", "symlink", "hard link"])
@@ -47,7 +47,7 @@ def test_score_does_not_remove_an_input_that_is_called_like_its_helper(
     link(kind, file, tmp_path / "out.jsonl.resume")
     done = command("score", file, "--input-format", "jsonl", "--out", tmp_path / "out.jsonl", *mode)
     assert (done.exit_code, file.read_bytes()) == (2, before)
-    assert "is the input" in done.stderr
+    assert "is also the input" in done.stderr
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -58,7 +58,7 @@ def test_score_does_not_write_over_its_standard_input(tmp_path: Path) -> None:
     with file.open("rb") as stream:
         done = subprocess.run([*arguments, file], stdin=stream, capture_output=True, text=True, check=False)
     assert (done.returncode, file.read_bytes()) == (2, before)
-    assert "is the input (-) itself" in done.stderr
+    assert "is also the input (-)" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["same", "symlink", "hard link"])

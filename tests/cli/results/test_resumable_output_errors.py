@@ -55,7 +55,7 @@ def test_a_full_standard_output_is_named_with_the_way_out(tmp_path: Path, format
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     code, err = gradewire("score", file, "--format", format_, stdout="/dev/full")
     way_out = "With --out FILE you can continue a run by --resume"
-    assert (code, err) == (2, f"Error: standard output: No space left on device; {way_out}\n")
+    assert (code, err) == (2, f"Error: standard output: No space left on device. {way_out}\n")
 
 
 def test_figures_on_a_full_standard_output_are_one_line(tmp_path: Path) -> None:

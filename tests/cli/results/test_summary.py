@@ -110,7 +110,7 @@ def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: C
         in done.stderr
     )
     said = next(line for line in done.stderr.splitlines() if line.startswith("smile is UNCALIBRATED"))
-    name, *arguments = shlex.split(said.partition("Next step: ")[2])
+    name, *arguments = shlex.split(said.partition("Run: ")[2])
     assert (name, arguments) == ("gradewire", ["calibrate", "LABELLED_FILE", "--metric", SMILE])
     # The command is one that there is, and finds the scores under this line.
     options = [str(file) if each == "LABELLED_FILE" else each for each in arguments]

@@ -202,7 +202,7 @@ def test_missing_column_names_the_columns_there_are(tmp_path: Path) -> None:
     path = write(tmp_path / "rows", "jsonl", [{"references": "a", "output": "b"}])
     with pytest.raises(InputError, match=r"no column for prediction.*Columns: references, output.*--map prediction="):
         rows_of(path, "jsonl")
-    with pytest.raises(InputError, match="no column 'out'. Columns: references, output"):
+    with pytest.raises(InputError, match=r"no column 'out'\. Columns: references, output"):
         rows_of(path, "jsonl", RowOptions(columns={"prediction": "out"}))
     assert rows_of(path, "jsonl", RowOptions(columns={"prediction": "output"}))[0].item is not None
 

@@ -196,7 +196,7 @@ FILES = {
         [*_one(["a"], "None"), *_one(["b"], "-")],
         says="use --missing - --missing None",
     ),
-    "csv-under-another-name": RealFile(".jsonl", CSV, [None] * 3, says="Use --input-format"),
+    "csv-under-another-name": RealFile(".jsonl", CSV, [None] * 3, says="use --input-format"),
     "pandas-records": RealFile(".json", json.dumps(TWIN).encode()),
     "pandas-table": RealFile(".json", json.dumps({"schema": {}, "data": TWIN}).encode()),
     "pandas-split": RealFile(

@@ -253,7 +253,7 @@ def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) 
         (("--by", "modle"), "no column for --by modle (looked for modle)"),
         (("--by", "model", "--map", "model=system"), "no column 'system'"),
         (("--by", ","), "write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN"),
-        (("--by", "model+model"), "a column appears twice"),
+        (("--by", "model+model"), "a column stands there twice"),
         (("--baseline", "big"), "give --by too"),
     ],
 )
@@ -295,4 +295,4 @@ def test_a_column_without_a_value_has_no_table(score: Any) -> None:
     run = score([{**row, "kind": ""} for row in answers()], "--by", "kind")
     assert run.by == {"kind": {}}
     assert "smile by kind" not in run.done.stderr
-    assert "by kind: 60 rows have no kind and are in no line" in run.done.stderr
+    assert "by kind: 60 rows without kind are in no group" in run.done.stderr

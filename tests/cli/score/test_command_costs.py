@@ -108,14 +108,14 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     # "Ada" twice is one question, the rule knows yes, and a row without a question cannot be judged.
     assert lave.startswith("lave: 3 calls (3 rows, 1 repeated, 2 without a judge call), estimated ")
     assert grade.startswith("judge_grade: 6 calls (3 rows, ")
-    read, written = numbers(total, f"in all: 9 calls, {COUNTS}")
+    read, written = numbers(total, f"total: 9 calls, {COUNTS}")
     of_lave, of_grade = numbers(lave, COUNTS), numbers(grade, COUNTS)
     assert [read, written] == [of_lave[0] + of_grade[0], of_lave[1] + of_grade[1]]
     assert 3 * 300 < of_lave[0] < 3 * 1000
     assert of_lave[1] == 3 * 24
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
-    assert any("sent again" in line for line in rest)
+    assert any("retries come on top" in line for line in rest)
     assert "1 rows left out: they cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 

@@ -61,7 +61,7 @@ def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp
     options = ("--resamples", "100", "--json", figures, "--report", page)
     done = command("agree", file, "--metrics", "correctness,exact_match", *options, stub=StubTransport(correctness))
     assert done.exit_code == 0
-    told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy: 1.000 without them, 0.750 of all"
+    told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy: 1.000 without them, 0.750 with them"
     assert told in done.stdout
     assert "exact_match: 0 of" not in done.stdout
     metrics = json.loads(figures.read_text())["metrics"]

@@ -65,7 +65,7 @@ def test_retries_are_bounded(
     file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
     done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
     assert (done.exit_code, stub.sizes) == (1, sizes)
-    assert ("sent again" in done.stderr) == (len(sizes) > 1), done.stderr
+    assert ("retried: " in done.stderr) == (len(sizes) > 1), done.stderr
     statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
     assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
     # And --resume tries them again.

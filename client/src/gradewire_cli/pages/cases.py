@@ -222,7 +222,7 @@ def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
 def _found(picked: Disagreements, rank: int, *, metric: int, direction: Direction) -> Found:
     if picked.by_verdict[rank]:
         return Found(metric, direction, rank + 1, "verdict", "")
-    ranks = f"ranked at {picked.score_ranks[rank]:.0%} of the rows by score, at {picked.label_ranks[rank]:.0%} by label"
+    ranks = f"at {picked.score_ranks[rank]:.0%} of the rows by score, at {picked.label_ranks[rank]:.0%} by label"
     return Found(metric, direction, rank + 1, "rank", ranks)
 
 
