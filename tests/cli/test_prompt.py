@@ -145,7 +145,7 @@ def test_ids_are_those_of_the_judges_tokenizer_and_their_text_is_what_is_shown(
     tokenizer = Tokenizer.from_file(str(load_judge(smollm2_repository(), JUDGE).tokenizer_path))
     counted = told_apart = 0
     for heading, text in sections(done.stdout):
-        if found := re.fullmatch(r"(?:the same.*|the item.*): (\d+) tokens ([\d ]+)", heading):
+        if found := re.fullmatch(r"(?:shared by.*|the item.*): (\d+) tokens ([\d ]+)", heading):
             ids = list(map(int, found[2].split()))
             assert len(ids) == int(found[1])
             assert tokenizer.decode(ids, skip_special_tokens=False).removesuffix("\n") == text.removesuffix("\n")
@@ -177,7 +177,7 @@ def test_what_an_answer_imitates_is_no_markup(command: Command, file: Path) -> N
 def test_reasons_are_made_up_and_the_verdict_comes_after_them(command: Command, file: Path) -> None:
     done = command("prompt", "show", "lave?mode=rationale", file)
     headings = [heading for heading, _ in sections(done.stdout)]
-    assert [bool(re.match("the same", heading)) for heading in headings].count(True) == 1, "fixed turns once"
+    assert [bool(re.match("shared by", heading)) for heading in headings].count(True) == 1, "fixed turns once"
     assert "the judge continues to the end of the line, at most " in done.stdout
     _, before_verdict = sections(done.stdout)[-2]
     assert re.search(r" WHAT THE JUDGE WRITES STANDS HERE\n[^\n]+\n\Z", before_verdict)

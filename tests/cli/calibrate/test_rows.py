@@ -52,7 +52,7 @@ def test_a_model_that_no_column_is_of_is_refused_with_what_each_column_is_of() -
     columns = columns_of({"smile": ONE, "sbert": "", "rouge_l/1": "rouge_l/1"})
     with pytest.raises(InputError, match=r"--metric smile of model three matches none of the scores") as raised:
         labelled_scores(columns, parse_metric_line("smile?model=three"), half=None)
-    assert str(raised.value).endswith(f"there are smile ({ONE}), sbert, rouge_l/1")
+    assert str(raised.value).endswith(f"The scores: smile ({ONE}), sbert, rouge_l/1")
 
 
 def columns_of(lines: Mapping[str, str]) -> LabelledRows:
