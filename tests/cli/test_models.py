@@ -67,7 +67,7 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         "  cannot compute correctness: it has no fit",
         "judge big: MISSING",
         "  not built",
-        "  get it on the server with: gradewire models build big",
+        "  to get it, run there: gradewire models build big",
         "judge eyes (default): BUILT",
         "  remote, sees pictures",
         "judge blind: LOADED",
@@ -77,11 +77,11 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         "metrics:",
         "  bleu/1: 0 to 1",
         "  meteor/1: 0 to 1",
-        "    cannot be computed there: WordNet's files are not there",
-        "  lave/2: 0 to 1 (asks a judge)",
+        "    unavailable: WordNet's files are not there",
+        "  lave/2: 0 to 1 (needs a judge)",
         "comparisons of two answers:",
-        "  compare/1 (asks a judge)",
-        "    cannot be computed there: no judge is here",
+        "  compare/1 (needs a judge)",
+        "    unavailable: no judge is here",
         "limits of a request:",
         "  max_items_per_request: 1000",
     ]
@@ -106,7 +106,7 @@ def test_the_list_of_this_machine_says_whether_wordnet_is_there(
     done = command("models", "list", "--repository", tmp_path)
     assert done.exit_code == 0, done.output
     told = done.stdout.splitlines()[-1]
-    assert told.startswith("metric meteor cannot be computed here: WordNet's files are not there: install them")
+    assert told.startswith("metric meteor is unavailable here: WordNet's files are not there: install them")
     assert "apt-get install wordnet-base" in told
     monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(wordnet_files()))
     assert "meteor" not in command("models", "list", "--repository", tmp_path).stdout

@@ -33,7 +33,7 @@ def test_sentences_are_written_told_and_used(command: Command, tmp_path: Path, j
     assert len(name) == 32
     assert "4 synthetic answers stored" in done.stderr
     assert "2 of them written now, by synthetic/1?model=scripted@" in done.stderr
-    assert "stands for itself: line 1: UNPARSABLE references[1]" in done.stderr
+    assert "uses the reference itself: line 1: UNPARSABLE references[1]" in done.stderr
     assert "judge scripted: says what a test wrote" in done.stderr
     assert f"{out}: 4 rows, 4 of them with synthetic answers" in done.stderr
     assert read_rows(out.read_text(encoding="utf-8")) == [
@@ -58,7 +58,7 @@ def test_the_same_again_writes_the_same(command: Command, tmp_path: Path, judge:
     before, asked = out.read_bytes(), len(judge.engine.script.asked)
     refused = command("prepare", file, "--generate", "--out", out, stub=judge)
     assert refused.exit_code == 2
-    assert "is there already: give --overwrite" in refused.stderr
+    assert "exists. Use --overwrite" in refused.stderr
     again = command("prepare", file, "--generate", "--out", out, "--overwrite", stub=judge)
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert out.read_bytes() == before
@@ -69,7 +69,7 @@ def test_the_same_again_writes_the_same(command: Command, tmp_path: Path, judge:
 def test_rows_without_a_whole_list_are_written_as_they_were(
     command: Command, tmp_path: Path, judge: JudgedTransport
 ) -> None:
-    """Answers of a wrong number, null, a line that is cut, one that is no UTF-8 and one that is no object."""
+    """Answers of a wrong number, null, a line that is cut, one that is no UTF-8 and one that is not an object."""
     file, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     lines = [
         b'{"question": " ", "references": ["a"], "syn": null}',
@@ -87,10 +87,10 @@ def test_rows_without_a_whole_list_are_written_as_they_were(
         (3, " is not JSON"),
         (7, ": INVALID_INPUT synthetic_answers"),
         (9, " is not UTF-8 (byte 18)"),
-        (11, " is not an object but list"),
+        (11, " must be an object, not list"),
     ):
         assert f"not prepared: line {line}{problem}" in done.stderr
-    assert f"{out}: 6 rows, 1 of them with synthetic answers; 3 as they were because they cannot be read" in done.stderr
+    assert f"{out}: 6 rows, 1 of them with synthetic answers; 3 unreadable rows copied unchanged" in done.stderr
     lines[2] = b'{"question": "q", "references": ["b"], "syn": ["It is surely b."]}'
     assert out.read_bytes() == b"\n".join(lines) + b"\n"
 
@@ -102,8 +102,8 @@ def test_rows_of_a_table_that_cannot_be_read_are_told_and_counted(
     file.write_text("question,references,more\nq,a,1\nq,b\n")
     done = command("prepare", file, "--generate", "--out", out, stub=judge)
     assert done.exit_code == 1
-    assert "not prepared: line 3 has 2 cells, the header has 3" in done.stderr
-    assert f"{out}: 1 rows, 1 of them with synthetic answers; 1 rows of the input left out" in done.stderr
+    assert "not prepared: line 3 has 2 cells, but the header has 3" in done.stderr
+    assert f"{out}: 1 rows, 1 of them with synthetic answers; 1 unreadable rows of the input left out" in done.stderr
     assert len(read_rows(out.read_text())) == 1
 
 
@@ -135,13 +135,13 @@ def test_judge_and_prompt_are_the_ones_named(command: Command, tmp_path: Path, j
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--judge", "x"], "--judge is for synthetic answers: give --generate with it"),
-        (["--out", "x.jsonl"], "--out is for synthetic answers: give --generate with it"),
+        (["--judge", "x"], "--judge needs --generate"),
+        (["--out", "x.jsonl"], "--out needs --generate"),
         (["--generate", "--overwrite"], "--overwrite needs --out FILE"),
-        (["--generate", "--prompt", "lave.toml"], "it is a prompt of lave, not of synthetic"),
+        (["--generate", "--prompt", "lave.toml"], "this prompt is for lave, not for synthetic"),
         (["--generate", "--prompt", "none.toml"], "is not TOML"),
-        (["--generate", "--out", "a.jsonl"], "is the input"),
-        (["--generate", "--out", "no/folder/x.jsonl"], "there is no folder no/folder for x.jsonl"),
+        (["--generate", "--out", "a.jsonl"], "is also the input"),
+        (["--generate", "--out", "no/folder/x.jsonl"], "folder no/folder does not exist"),
     ],
 )
 def test_wrong_usage(
@@ -159,7 +159,7 @@ def test_wrong_usage(
 def test_standard_input_cannot_be_written_out(command: Command, tmp_path: Path) -> None:
     done = command("prepare", "-", "--generate", "--out", tmp_path / "x.jsonl", stub=JudgedTransport(write))
     assert done.exit_code == 2
-    assert "standard input cannot be" in done.stderr
+    assert "which standard input does not allow" in done.stderr
 
 
 def test_a_server_that_cannot_write_is_named(command: Command, tmp_path: Path) -> None:

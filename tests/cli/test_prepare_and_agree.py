@@ -64,7 +64,7 @@ def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) ->
     assert done.exit_code == 2
     assert "another text at line 6" in done.stderr
     longer = write_rows(tmp_path / "c.jsonl", [*ROWS, ROWS[0]])
-    assert "no scores of line 41" in command("agree", longer, "--scores", out).stderr
+    assert "no scores for line 41" in command("agree", longer, "--scores", out).stderr
 
 
 def test_scores_in_a_table_are_refused_with_the_way_out(command: Command, tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_scores_in_a_table_are_refused_with_the_way_out(command: Command, tmp_pa
     assert command("score", file, "--out", out, "--quiet").exit_code == 0
     done = command("agree", file, "--scores", out)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"{out}: --scores reads JSONL, not tables: gradewire score --out FILE.jsonl writes it" in done.stderr
+    assert f"{out}: --scores reads JSONL, not tables. Run: gradewire score --out FILE.jsonl" in done.stderr
     done = command("agree", file, "--scores", file)
-    assert f"{file}: line 1 is no output row of gradewire score" in done.stderr
+    assert f"{file}: line 1 is not an output row of gradewire score" in done.stderr
     assert "--out" not in done.stderr
 
 
@@ -83,7 +83,7 @@ def test_a_metric_is_not_compared_with_itself(command: Command, tmp_path: Path) 
     for other in ("smile", "smile:v1"):
         done = command("agree", file, "--metrics", "smile,sbert", "--compare", "smile", other)
         assert done.exit_code == 2
-        assert f"--compare smile {other}: these are one metric" in done.stderr
+        assert f"--compare smile {other}: name two different metrics" in done.stderr
 
 
 def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
     assert (smile["cells"][-1]["rows"], smile["cells"][-1]["failed"]) == (40, 1)
     assert smile["statuses"] == {"OK": 40, "EMPTY_PREDICTION": 1}
     assert (document["labels"]["unlabelled_rows"], document["labels"]["unreadable"]) == (3, 5)
-    assert "3 rows have no label and were left out" in done.stderr
-    assert "the label of 5 rows cannot be read (first at line 43: '?'; --label-map says what words mean)" in done.stderr
+    assert "3 rows without a label left out" in done.stderr
+    assert "5 rows have an unreadable label (first at line 43: '?'; --label-map gives words a value)" in done.stderr
     assert not math.isnan(smile["cells"][-1]["pearson"]["value"])
 
 
@@ -122,16 +122,16 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--where", "size=big"], "no column 'size'; the columns are: question, references"),
+        (["--where", "size=big"], "no column 'size'. Columns: question, references"),
         (["--where", "model"], "write COLUMN=VALUE"),
         (["--where", "model=huge"], "no row has a label"),
         (
             ["--map", "label=question"],
-            "none of the first labels can be read (line 1: 'question 0'); say what words mean",
+            "all first labels are unreadable (line 1: 'question 0'). Give words a value",
         ),
-        (["--map", "label=size"], "no column 'size'; the columns are: question, references"),
-        (["--compare", "smile", "sbert"], "--compare sbert: there is no such metric, there are smile"),
-        (["--scores", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
+        (["--map", "label=size"], "no column 'size'. Columns: question, references"),
+        (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
+        (["--scores", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
     ],
 )
 def test_wrong_usage_of_agree(command: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -148,7 +148,7 @@ def test_agree_on_a_file_that_is_not_there_exits_2(command: Command, tmp_path: P
 def test_agree_without_a_label_column_names_the_columns(command: Command, tmp_path: Path) -> None:
     done = command("agree", write_rows(tmp_path / "a.jsonl", [{"references": "a", "prediction": "b"}]))
     assert done.exit_code == 2
-    assert "(looked for label, human_score, labels, annotations); the columns are: references" in done.stderr
+    assert "(looked for label, human_score, labels, annotations). Columns: references" in done.stderr
 
 
 def test_prepare_prints_the_name_of_the_set_and_nothing_else(command: Command, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_prepare_without_references_says_so(command: Command, tmp_path: Path) ->
     assert done.exit_code == 2
     assert "no column for references" in done.stderr
     done = command("prepare", write_rows(tmp_path / "a.jsonl", [{"references": "x"}]), "--reference-set", "name")
-    assert "made of the content" in done.stderr
+    assert "derives the name from the content" in done.stderr
 
 
 def test_stub_answers_are_those_of_the_conftest() -> None:

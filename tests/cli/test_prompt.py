@@ -62,7 +62,7 @@ def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path
         assert done.exit_code == 0, done.output
         return [heading for heading, _ in sections(done.stdout)]
 
-    place = "picture 1, before the item's text and not among its tokens: "
+    place = "picture 1, sent before the item's text, tokens not counted: "
     headings = shown(0)
     assert headings[headings.index("the item") - 1] == f"{place}9 bytes"
     assert f"{place}{address[:100]}" in shown(2)
@@ -83,7 +83,7 @@ def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> 
         assert command("prompt", "export", f"{metric}/{max(map(int, versions))}").stdout == text
     unknown = command("prompt", "export", "nobody")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "there is no prompt 'nobody', there are " in unknown.stderr
+    assert "no prompt 'nobody'; choose one of " in unknown.stderr
     assert file.exists()
 
 
@@ -126,12 +126,12 @@ def test_without_the_judge_the_texts_are_shown_and_it_is_said_how_to_count(comma
     assert re.fullmatch(r"lave/2@[0-9a-f]{12}, line 1 \(id boy\)", title)
     assert "tokens are not counted" in note
     assert "gradewire models build" in note
-    assert (fixed, item) == ("the same for all items of this kind", "the item")
+    assert (fixed, item) == ("shared by all items of this kind", "the item")
     assert fixed_text.startswith("<|im_start|>system\n")
     assert item_text.startswith("<|im_start|>user\n")
     assert "What does he hold?" in item_text
     assert "a bat" in item_text
-    assert asked.startswith("the judge goes on with one of: ")
+    assert asked.startswith("the judge continues with one of: ")
     assert nothing == ""
 
 
@@ -145,12 +145,14 @@ def test_ids_are_those_of_the_judges_tokenizer_and_their_text_is_what_is_shown(
     tokenizer = Tokenizer.from_file(str(load_judge(smollm2_repository(), JUDGE).tokenizer_path))
     counted = told_apart = 0
     for heading, text in sections(done.stdout):
-        if found := re.fullmatch(r"(?:the same.*|the item.*): (\d+) tokens ([\d ]+)", heading):
+        if found := re.fullmatch(r"(?:shared by.*|the item.*): (\d+) tokens ([\d ]+)", heading):
             ids = list(map(int, found[2].split()))
             assert len(ids) == int(found[1])
             assert tokenizer.decode(ids, skip_special_tokens=False).removesuffix("\n") == text.removesuffix("\n")
             counted += 1
-        if found := re.fullmatch(r"the judge goes on with one of: (.+) \(probabilities of the tokens (.+)\)", heading):
+        if found := re.fullmatch(
+            r"the judge continues with one of: (.+) \(probabilities of the tokens (.+)\)", heading
+        ):
             first = [tokenizer.decode([int(number)]) for number in found[2].split()]
             assert len(set(first)) == len(found[1].split())
             told_apart += 1
@@ -175,11 +177,11 @@ def test_what_an_answer_imitates_is_no_markup(command: Command, file: Path) -> N
 def test_reasons_are_made_up_and_the_verdict_comes_after_them(command: Command, file: Path) -> None:
     done = command("prompt", "show", "lave?mode=rationale", file)
     headings = [heading for heading, _ in sections(done.stdout)]
-    assert [bool(re.match("the same", heading)) for heading in headings].count(True) == 1, "fixed turns once"
-    assert "the judge writes on, at most " in done.stdout
+    assert [bool(re.match("shared by", heading)) for heading in headings].count(True) == 1, "fixed turns once"
+    assert "the judge continues to the end of the line, at most " in done.stdout
     _, before_verdict = sections(done.stdout)[-2]
     assert re.search(r" WHAT THE JUDGE WRITES STANDS HERE\n[^\n]+\n\Z", before_verdict)
-    assert re.match("the judge goes on with one of: ", headings[-1])
+    assert re.match("the judge continues with one of: ", headings[-1])
 
 
 @pytest.mark.usefixtures("with_judge")
@@ -189,7 +191,7 @@ def test_an_answer_that_is_too_long_is_cut_and_that_is_said(
     monkeypatch.setenv("GRADEWIRE_JUDGE_MAX_ITEM_TOKENS", "200")
     done = command("prompt", "show", "lave", file, "--row", "4")
     assert done.exit_code == 0, done.output
-    assert re.search(r"=== the item, the answer cut at its end: (1[5-9]\d|200) tokens", done.stdout)
+    assert re.search(r"=== the item, end of the answer cut off: (1[5-9]\d|200) tokens", done.stdout)
     refused = command("prompt", "show", "lave", file, "--row", "5")
     assert refused.exit_code == 2
     assert "too long" in refused.stderr
@@ -210,10 +212,10 @@ def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("lave", "--row", "9"), "has no row 9: it has 7, counted from 0"),
+        (("lave", "--row", "9"), "has no row 9. It has 7 rows, numbered from 0"),
         (("lave", "--row", "6"), "line 7 is not JSON"),
         (("smile",), "smile needs no judge; metrics that do: lave, judge_grade"),
-        (("lave,judge_grade",), "one metric at a time"),
+        (("lave,judge_grade",), "name one metric only"),
         (("lave?mode=slow",), "lave has no mode 'slow': use one of rating, rationale"),
         (("lave?prompt=nobody/1",), "unknown prompt nobody/1"),
         (("lave?reference_filter=2",), "reference_filter"),
@@ -244,7 +246,7 @@ def test_what_is_masked_is_marked(command: Command, tmp_path: Path, file: Path) 
         command("prompt", "show", "lave", write_rows(tmp_path / "said.jsonl", rows), "--row", row).stdout
         for row in ("0", "1")
     ]
-    assert "=== MASKED: words of the answer" in shown[0]
+    assert "=== MASKED: " in shown[0]
     assert "Student's answer: Bob. [...]\u00b9!" in shown[0]
     assert "MASKED" not in shown[1]
     assert "Student's answer: right" in shown[1]

@@ -33,7 +33,7 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
     config.write_text(text)
     _, lines = fitted_for(tmp_path, NAME)
     assert [line for line in lines if "correctness" in line] == [
-        f"{metric}: the catalog has a fit that this build is too old for; gradewire models build {NAME}"
+        f"{metric}: this build is too old for the catalog's fit. Run: gradewire models build {NAME}"
         for metric in ("correctness", "correctness?grader=grader-mini")
     ]
 

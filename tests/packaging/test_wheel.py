@@ -139,5 +139,5 @@ def test_the_command_without_its_packages_says_what_to_install(installed: Instal
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "Error: the command needs click, which is not installed: pip install click\n",
+        "Error: click is not installed. Run: pip install click\n",
     )

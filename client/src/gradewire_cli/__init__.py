@@ -1,4 +1,4 @@
-"""The command `gradewire`, a file or a folder for each of its commands; each is imported when it is called."""
+"""The command `gradewire`. Each subcommand has a file or folder that is imported when you call it."""
 
 import sys
 from typing import NoReturn
@@ -9,10 +9,10 @@ from gradewire_proto.exit_codes import ExitCode
 def main() -> NoReturn:
     """Run the command line and exit."""
     try:
-        from gradewire_cli.group import main as run  # noqa: PLC0415 - without click there is still something to say
+        from gradewire_cli.group import main as run  # noqa: PLC0415 - report it if click is missing
     except ModuleNotFoundError as error:
         if error.name not in {"click", "rich"}:
             raise
-        sys.stderr.write(f"Error: the command needs {error.name}, which is not installed: pip install {error.name}\n")
+        sys.stderr.write(f"Error: {error.name} is not installed. Run: pip install {error.name}\n")
         sys.exit(ExitCode.UNUSABLE)
     run()

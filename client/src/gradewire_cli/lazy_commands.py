@@ -1,4 +1,4 @@
-"""Commands and modules that are imported when they are called: asking for help loads none of them."""
+"""Commands and modules that are imported when they are called, so that help loads none of them."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -18,13 +18,13 @@ _EXTRAS = {
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Packages without which a command cannot be imported, and the extra that brings them."""
+"""Optional packages that commands import, with the extra that installs each."""
 _OWN_EXTRAS = {"load": "load"}
-"""Commands with an extra of their own, which brings all that they import."""
+"""Commands with an extra of their own that installs all they import."""
 
 
 class LazyGroup(click.Group):
-    """A group whose `modules` name, by subcommand, the module of its `NAME_command` and its line in the list."""
+    """A group whose `modules` map a subcommand to the module of its `NAME_command` and its line in the help."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -48,23 +48,22 @@ class LazyGroup(click.Group):
             if (extra := _EXTRAS.get((error.name or "").partition(".")[0])) is None:
                 raise
             extra = _OWN_EXTRAS.get(cmd_name, extra)
-            raise InputError(f"{cmd_name} needs {error.name}: pip install 'gradewire[{extra}]'") from error
+            raise InputError(f"{cmd_name} needs {error.name}. Run: pip install 'gradewire[{extra}]'") from error
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # Without importing what is listed.
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
 
 
 class MountedGroup(click.Group):
-    """The commands of another program, which `commands_of` imports when one of them is called."""
+    """A group with the commands of another program, which `commands_of` imports when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # The other program decides, option by option, if help shows a default.
+        # The other program decides for each option if help shows its default.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 
@@ -78,15 +77,15 @@ class MountedGroup(click.Group):
 
 
 def server_module(name: str) -> ModuleType:
-    """Return a module that needs what the server's part brings.
+    """Import and return a module that needs the server packages.
 
     Raises:
-        InputError: The server's part is not installed; says how to get it.
+        InputError: The server packages are not installed.
     """
     try:
         return import_module(name)
     except ImportError as error:
         if (error.name or "").partition(".")[0].startswith("gradewire"):
             raise  # an error in our own packages
-        needs = f"this needs {error.name} of the server's part, which is not installed"
-        raise InputError(f"{needs}: pip install 'gradewire[server]'") from error
+        message = f"{error.name} is not installed. Run: pip install 'gradewire[server]'"
+        raise InputError(message) from error

@@ -1,4 +1,4 @@
-"""`gradewire models`: mounts the model repository's own commands, and lists what a server has."""
+"""`gradewire models`: mount the model repository's commands and list a server's models."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 _DEADLINE_S = 30.0
-# Options of the connection that are for scoring.
+# These connection options matter only for scoring.
 _FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
 _HELP = {
     "server": "List what this server has: models, metrics, limits.",
-    "embedded": "List what is on this machine, which is the default where no server is named.",
+    "embedded": "List this machine's models. Default without --server.",
 }
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Return models, metrics and limits of a server, made printable; `place` is its address."""
+    """Return a server's models, metrics and limits as printable text; `place` is its address."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -62,7 +62,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
     yield f"{model.kind} {model.name}{default}: {model.state}{f', digest {model.digest}' if model.digest else ''}"
     if known := ", ".join(filter(None, facts)):
         yield f"  {known}"
-    for line in (model.message, model.how_to_get and f"get it on the server with: {model.how_to_get}", *model.remarks):
+    for line in (model.message, model.how_to_get and f"to get it, run there: {model.how_to_get}", *model.remarks):
         if line:
             yield f"  {line}"
     for metric, reason in sorted(model.without_metrics.items()):
@@ -72,35 +72,35 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # The server may not know it of a judge that was never called.
+    # For a judge that was never called, the server may not know.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
 def _metric(metric: MetricInfo, scale: str = "") -> Iterator[str]:
-    yield f"  {metric.name}/{metric.version}{scale}{' (asks a judge)' if metric.needs_judge else ''}"
+    yield f"  {metric.name}/{metric.version}{scale}{' (needs a judge)' if metric.needs_judge else ''}"
     if not metric.available:
-        yield f"    cannot be computed there: {metric.missing or 'the server does not say why'}"
+        yield f"    unavailable: {metric.missing or 'the server gives no reason'}"
 
 
 def _limits(limits: Limits) -> Iterator[str]:
     for field in fields(limits):
-        # 0 is that the server does not say.
+        # 0 means that the server does not report the limit.
         if value := getattr(limits, field.name):
             yield f"  {field.name}: {value}"
 
 
 def _mounted() -> click.Command:
-    """Return the model repository's own list.
+    """Return the model repository's `list` command.
 
     Raises:
-        InputError: The server's part is not installed.
+        InputError: The server packages are not installed.
     """
     command: click.Command = server_module("gradewire_models.cli.group").models.commands["list"]
     return command
 
 
 class _ListCommand(click.Command):
-    """A list that also has the options of the mounted one, where the server's part is installed."""
+    """A list command that adds the mounted command's options if the server packages are installed."""
 
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -132,7 +132,7 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
     ctx.invoke(local, **{name: value for name, value in options.items() if name in taken})
     with one_line_errors():
         if missing := server_module("gradewire_cli.server_settings").missing_synonyms():
-            click.echo(f"metric meteor cannot be computed here: {missing}")
+            click.echo(f"metric meteor is unavailable here: {missing}")
 
 
 async def _listed(connection: ConnectionOptions, transport: Transport | None) -> ModelList:
@@ -141,7 +141,7 @@ async def _listed(connection: ConnectionOptions, transport: Transport | None) ->
 
 
 class _ModelsGroup(MountedGroup):
-    """The mounted commands, but for `list`, which can ask a server: then nothing is needed here but the client."""
+    """The mounted commands with our own `list`, which can query a server without the server packages."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

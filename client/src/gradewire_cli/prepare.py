@@ -1,4 +1,4 @@
-"""`gradewire prepare`: gets the references of a file ready before answers come."""
+"""`gradewire prepare`: prepare a file's references before answers arrive."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, input_options
 from gradewire_cli.scoring.corpus import FileReferences, over_a_file
-from gradewire_cli.scoring.plan import judge_remarks, written_metrics
+from gradewire_cli.scoring.plan import judge_notes, written_metrics
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"
@@ -38,18 +38,18 @@ generate_options = option_group(
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
 )
-# Failures listed one by one; a file in which every row is wrong needs no further examples.
+# Failures listed one by one. If every row fails, more examples do not help.
 _SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Return who writes synthetic answers, as the options of `generate_options` say; None: nobody does."""
+    """Return the generation of synthetic answers that `generate_options` describe, or None."""
     judge, prompt, out = options["judge"], options["prompt"], options["out"]
     if not options["generate"]:
         given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
         for name, value in given.items():
             if value:
-                raise click.UsageError(f"{name} is for synthetic answers: give --generate with it")
+                raise click.UsageError(f"{name} needs --generate")
         return None
     if options["overwrite"] and out is None:
         raise click.UsageError("--overwrite needs --out FILE")
@@ -57,22 +57,22 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
     if prompt is not None:
         given_prompt = read_prompt_file(prompt).prompt
         if given_prompt.metric != _METRIC:
-            raise InputError(f"--prompt {prompt}: it is a prompt of {given_prompt.metric}, not of {_METRIC}")
+            raise InputError(f"--prompt {prompt}: this prompt is for {given_prompt.metric}, not for {_METRIC}")
         text = given_prompt.text
     return SyntheticGeneration(judge=judge or "", prompt=text)
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Refuse an output that cannot be written, before any work."""
+    """Raise InputError if the output cannot be written, before any work."""
     if source.is_stdin:
-        raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
+        raise InputError("--out reads the rows twice, which standard input does not allow. Name a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
     if out.exists() and not overwrite:
-        raise InputError(f"{out} is there already: give --overwrite, or another file")
+        raise InputError(f"{out} exists. Use --overwrite or another file")
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
-    """Return what a progress line says of sentences."""
+    """Return the progress text on generated sentences."""
     rate = step.synthetic_answers_generated / max(seconds, 1e-9)
     line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
     fallbacks = step.synthetic_answers_fallback
@@ -83,7 +83,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     """Write the rows of a file with their synthetic answers, all or none.
 
     Returns:
-        How many rows were written, and what became of the others, for people.
+        A sentence with the number of rows written and what happened to the others.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -105,16 +105,16 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
                 stream.write(line + b"\n")
                 rows += 1
     except (OSError, UnicodeEncodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "a text in it is no Unicode"
+        reason = error.strerror if isinstance(error, OSError) else "a text is not valid Unicode"
         raise InputError(
-            f"{path}: {reason or error}; the set holds the answers, the same command writes them"
+            f"{path}: {reason or error}. The set holds the answers: run the same command again to write them"
         ) from error
     sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
-        sentences.append(f"{unread} as they were because they cannot be read")
+        sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
-        # Rows of a table: no line of JSON can be made of them.
-        sentences.append(f"{left_out} rows of the input left out because they cannot be read")
+        # An unreadable table row cannot become a line of JSON.
+        sentences.append(f"{left_out} unreadable rows of the input left out")
     return "; ".join(sentences)
 
 
@@ -138,7 +138,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
     """
     if options["reference_set"] is not None:
-        raise click.UsageError("--reference-set: the name is made of the content, leave it out")
+        raise click.UsageError("Leave out --reference-set: prepare derives the name from the content")
     with one_line_errors():
         generation = generation_of(options)
     connection = connection_of(options)
@@ -148,7 +148,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
         check_output(out, source, overwrite=options["overwrite"])
     options["usual"] = is_usual(options["metrics"])
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
-    with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
+    with exit_on_interrupt(lambda: "interrupted; run the same command to continue"), one_line_errors():
         found = FileReferences.read(source)
         tell(found.notes)
         opening = connection.open(ctx.obj)
@@ -178,7 +178,7 @@ async def _prepared(
     generation: SyntheticGeneration | None,
     deadline_s: float | None,
 ) -> PrepareReport:
-    """Prepare all entries, and show how far it is."""
+    """Prepare all entries and show the progress."""
     names = ("metrics", "preset", "synthetic", "model")
     named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]
@@ -187,8 +187,8 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # The judge may be one for tests alone.
-            tell(judge_remarks(await client.models(), {generation.judge.partition("@")[0]}))
+            # The judge may be one for tests only.
+            tell(judge_notes(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 
             def show(step: PrepareProgress) -> None:
@@ -213,12 +213,12 @@ def _print_report(found: FileReferences, report: PrepareReport, problems: list[s
     before = hits.memory + hits.disk + hits.redis
     click.echo(
         f"{len(found.entries)} reference lists in {found.rows} rows: {hits.computed} texts encoded, "
-        f"{before} were there, {report.synthetic_answers_stored} synthetic answers stored",
+        f"{before} already cached, {report.synthetic_answers_stored} synthetic answers stored",
         err=True,
     )
     if (writer := report.generation) is not None:
         click.echo(f"{report.synthetic_answers_generated} of them written now, by {writer.line}", err=True)
-    _print_some("stands for itself", _failure_lines(found, report.fallbacks))
+    _print_some("uses the reference itself", _failure_lines(found, report.fallbacks))
     _print_some("not prepared", problems)
 
 

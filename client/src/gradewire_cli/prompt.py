@@ -1,4 +1,4 @@
-"""`gradewire prompt`: shows the prompts of judges."""
+"""`gradewire prompt`: show judges' prompts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
-# More than any judge reads.
+# More than any judge accepts.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
@@ -40,25 +40,25 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """Yield all lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
+    """Yield the lines for one row; `count` counts a round's tokens, `ids` adds their ids."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"
         return
     yield f"=== {tokenizer.note}"
     if view.masked:
-        yield '=== MASKED: words of the answer that call it right are not shown, "[...]" stands in their place'
+        yield '=== MASKED: "[...]" replaces words of the answer that claim it is right'
     before: Question | None = None
     for asked in view.rounds:
         tokens = count(tokenizer, asked)
         fixed, item = tokenizer.text(asked, tokens)
         if before is None or before.prompt.fixed != asked.prompt.fixed:
-            yield _heading("the same for all items of this kind", tokens.fixed if tokens else None, ids=ids)
+            yield _heading("shared by all items of this kind", tokens.fixed if tokens else None, ids=ids)
             yield fixed.removesuffix("\n")
-        cut = ", the answer cut at its end" if tokens and tokens.truncated else ""
+        cut = ", end of the answer cut off" if tokens and tokens.truncated else ""
         for number, image in enumerate(asked.prompt.images, 1):
             shown = f"{len(image.data)} bytes" if image.data else image.uri[:_ADDRESS_CHARACTERS]
-            yield f"=== picture {number}, before the item's text and not among its tokens: {shown}"
+            yield f"=== picture {number}, sent before the item's text, tokens not counted: {shown}"
         yield _heading(f"the item{cut}", tokens.item if tokens else None, ids=ids)
         yield item
         yield f"=== {_answer(asked, tokens)}"
@@ -73,10 +73,10 @@ def _heading(what: str, tokens: Sequence[int] | None, *, ids: bool) -> str:
 
 def _answer(asked: Question, tokens: RoundTokens | None) -> str:
     if not asked.options:
-        return f"the judge writes on, at most {asked.max_tokens} tokens and to the end of the line"
+        return f"the judge continues to the end of the line, at most {asked.max_tokens} tokens"
     labels = " ".join(asked.options)
     read = f" (probabilities of the tokens {' '.join(map(str, tokens.labels))})" if tokens else ""
-    return f"the judge goes on with one of: {labels}{read}"
+    return f"the judge continues with one of: {labels}{read}"
 
 
 @click.group("prompt", epilog=epilog("prompt"))
@@ -159,7 +159,7 @@ def _metric(line: str, prompts: list[GivenPrompt], judge: str | None) -> Metric:
     written = choose_metrics(line, MetricDefaults()).metrics
     metrics = choose_metrics(with_prompts(written, prompts), MetricDefaults(judge=judge)).metrics
     if len(metrics) != 1:
-        raise InputError(f"{line}: one metric at a time")
+        raise InputError(f"{line}: name one metric only")
     return metrics[0]
 
 
@@ -171,7 +171,7 @@ def _row(source: InputFile, index: int) -> Row:
                 raise InputError(row.problem)
             return row
         rows += 1
-    raise InputError(f"{source.name} has no row {index}: it has {rows}, counted from 0")
+    raise InputError(f"{source.name} has no row {index}. It has {rows} rows, numbered from 0")
 
 
 def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:

@@ -1,4 +1,4 @@
-"""Fits of built models, read and written in this process; imported when asked for."""
+"""Read and write fits of built models in this process. Commands import this module only when they need it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,17 +16,17 @@ from gradewire_server.settings.server import Settings
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     """Return NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
 
-    Those that cannot be read are among them, and those that the catalog brings by now and that this build lacks.
+    Includes calibrations that cannot be read, and newer ones of the catalog that this build lacks.
 
     Raises:
-        InvalidRequest: It is not there, or is broken.
+        InvalidRequest: The model is missing or broken.
     """
     with invalid_request(ModelError, ValueError):
         model = load_built(_repository(repository), name or default_model().name, graph=False)
     known = load_catalog().get(model.name)
     there = {(each.metric, each.parameters) for each in model.calibrations}
     missing = [
-        f"{_named(each)}: the catalog has a fit that this build is too old for; gradewire models build {model.name}"
+        f"{_named(each)}: this build is too old for the catalog's fit. Run: gradewire models build {model.name}"
         for each in (known.calibrations if known is not None and known.digest == model.digest else ())
         if (each.metric, each.parameters) not in there
     ]
@@ -34,15 +34,15 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
 
 def _named(fitted: StoredCalibration) -> str:
-    """Return its metric, with the parameters that it holds for."""
+    """Return a fit's metric with the parameters that it holds for."""
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return features of `correctness` in its order: name, direction, width and rule, as `FittedFeature` has them.
+    """Return the features of `correctness` in order: name, direction, width and rule, as in `FittedFeature`.
 
-    With the name of a grader its logit is among them.
+    With the name of a grader, its logit is one of them.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
 
@@ -50,35 +50,35 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 
 def correctness_shape() -> tuple[str, ...]:
-    """Return names of the numbers among its features by which `correctness` tells what kind of item an item is."""
+    """Return the names of the numeric features from which `correctness` derives an item's input kind."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
-    """Store what a user fitted with a built model.
+    """Store a user's fit with a built model.
 
     Raises:
-        InvalidRequest: It is another model, is not there or cannot be written, or a value is none.
+        InvalidRequest: The model differs, is missing or cannot be written, or a value is invalid.
     """
     place = _repository(repository)
     with invalid_request(ModelError, ValueError):
         model = load_built(place, name, graph=False)
         if not model.digest.startswith(digest):
             raise InvalidRequest(
-                f"the scores are of {name}@{digest}, {place} holds {name}@{model.digest[:12]}: score with that one, or "
-                "name the directory of the other"
+                f"the scores come from {name}@{digest}, but {place} holds {name}@{model.digest[:12]}. Score with that "
+                "model, or name the directory of the other one"
             )
         fitted = read_calibration({**values, "model_digest": model.digest, "origin": "user"})
-        from gradewire_models.build.fitted import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
+        from gradewire_models.build.fitted import store_calibration  # noqa: PLC0415 - loads onnx
 
         store_calibration(place, name, fitted)
     return fitted.summary
 
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
-    """Take away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
+    """Remove users' fits of a model (for `metric`; "" for all) and return a line for each; errors as `fitted_for`."""
     from gradewire_models.build.fitted import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
     with invalid_request(ModelError, ValueError):

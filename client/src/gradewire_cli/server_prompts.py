@@ -1,4 +1,4 @@
-"""Prompts of judges and their tokens, as the server's own code makes them; imported when asked for."""
+"""Show judges' prompts and their tokens with the server's code. Commands import this module when they need it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,33 +34,33 @@ _refused = partial(invalid_request, PromptError, PromptViewError, PromptDirector
 
 
 def prompt_files() -> tuple[PromptFile, ...]:
-    """Return the known prompts; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
+    """Return all prompts; raises InvalidRequest if `judge_prompt_directory` cannot be read."""
     return _library().files()
 
 
 def find_prompt_file(name: str) -> PromptFile:
-    """Return the prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
+    """Return the prompt of a metric, or NAME/VERSION; raises InvalidRequest if it does not exist."""
     files = prompt_files()
     known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
     if name not in known:
-        raise InvalidRequest(f"there is no prompt {name!r}, there are {', '.join(file.title for file in files)}")
+        raise InvalidRequest(f"no prompt {name!r}; choose one of {', '.join(file.title for file in files)}")
     return known[name]
 
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
-    """Read and check a prompt file; raises InvalidRequest that names what is wrong with it."""
+    """Read and check a prompt file; raises InvalidRequest with its first error."""
     with _refused(named=f"{place}: "):
         return read_prompt(data)
 
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """Return what a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
+    """Return the prompts that a judge gets for an item; raises InvalidRequest if the item needs no judge."""
     with _refused():
         return prompt_view.prompt_viewer(spec, _library())(item)
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """Return a viewer of many items: None for one it cannot read; raises InvalidRequest where the metric is wrong."""
+    """Return a viewer of many items (None for an unreadable item); raises InvalidRequest if the metric is invalid."""
     with _refused():
         view = prompt_view.prompt_viewer(spec, _library())
 
@@ -74,7 +74,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], Prom
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
-    """Return the tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
+    """Return the tokenizer of a judge ("" for the default); raises InvalidRequest if its files are damaged."""
     engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
@@ -83,16 +83,16 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
-    """Return a round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
+    """Return a round's tokens (None if not counted); raises InvalidRequest if the round exceeds the judge's limit."""
     with _refused():
         return tokenizer.tokens(asked)
 
 
 def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
-    """Estimate what a judge would be paid.
+    """Return a meter that estimates a judge's tokens.
 
     Raises:
-        InvalidRequest: Its files are damaged.
+        InvalidRequest: The judge's files are damaged.
     """
     if not elsewhere:
         return JudgeMeter(judge_tokenizer(name))

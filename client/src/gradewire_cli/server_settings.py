@@ -1,6 +1,6 @@
-"""Settings and start of the server, for the command; imported only when asked for.
+"""Read the server's settings and start it. Commands import this module only when they need it.
 
-What computes is imported by the process that serves, so the supervisor of several ones stays small.
+The process that serves imports the engine, so the supervisor of several processes stays small.
 """
 
 import asyncio
@@ -20,32 +20,32 @@ __all__ = ["SettingField", "every_setting", "missing_synonyms", "print_settings"
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
-    """Return all settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
+    """Return all settings as TOML, with secrets as stars; raises InvalidRequest if a value is invalid."""
     with invalid_request(SettingsError):
         return Settings.load(**values).to_toml()
 
 
 def missing_synonyms() -> str:
-    """Return why a server that is started here cannot compute `meteor`, and what to do; empty where it can.
+    """Return why a server on this machine cannot compute `meteor`, and what to do; "" if it can.
 
     Raises:
-        InvalidRequest: A setting of this machine has a value that cannot be used.
+        InvalidRequest: A setting on this machine is invalid.
     """
-    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - as the module says
+    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - see the module's docstring
 
     with invalid_request(SettingsError):
         settings = Settings.load()
-    # Asked for no synonyms, it says whether it could look any up.
+    # An empty lookup reports whether WordNet is available.
     found = asyncio.run(Thesaurus(settings.engine.wordnet_directory).synonyms(()))
     return found.message if isinstance(found, Failure) else ""
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal stops it, and return the exit code; `ready` gets the address once calls are taken.
+    """Serve until a signal arrives and return the exit code; `ready` gets the address once the server takes calls.
 
     Raises:
-        InvalidRequest: A setting is unknown or has a value that cannot be used.
-        MissingExtra: What the engine runs on is not installed.
+        InvalidRequest: A setting is unknown or invalid.
+        MissingExtra: A package that the engine needs is not installed.
     """
     with invalid_request(SettingsError):
         settings = Settings.load(**values)
@@ -58,8 +58,8 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         count = settings.process_count
     if count > 1:
         return supervise(settings, values, started=started)
-    from gradewire_server.app import run  # noqa: PLC0415 - as the module says
-    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - as the module says
+    from gradewire_server.app import run  # noqa: PLC0415 - see the module's docstring
+    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - see the module's docstring
 
     try:
         check_installed(settings.engine)
@@ -69,10 +69,10 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
 
 def _check_rewards(settings: Settings) -> None:
-    """Raise InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
+    """Raise InvalidRequest at the start if the HTTP API could not answer reward requests."""
     given = asdict(settings.http_api.rewards)
     del given["slime_key"]
     try:
         scorer_of(given)
     except InvalidRequest as error:
-        raise InvalidRequest(f"the settings rewards_…: {error}") from error
+        raise InvalidRequest(f"settings rewards_…: {error}") from error

@@ -84,9 +84,9 @@ def test_scores_are_held_against_scores_and_verdicts_against_verdicts(agree: Agr
     assert document["against"]["metric"] == "lave"
     assert document["against"]["left_out"] == len(rows) - len(letters)
     assert document["against"]["statuses"]["TIMEOUT"] == sum(len(row["prediction"]) == 3 for row in rows)
-    assert "have no score or no verdict of lave and were left out" in done.stderr
+    assert "without a score or verdict of lave left out" in done.stderr
     assert "lave: " in done.stdout
-    assert "stands in the place of people" in done.stdout
+    assert "replaces annotators" in done.stdout
 
 
 def test_the_deviation_from_an_evaluator_is_told_by_cell(agree: Agree) -> None:
@@ -123,7 +123,7 @@ def test_the_evaluator_may_be_one_of_all_metrics(agree: Agree) -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "told"), [(2, "there are 2 models, it takes 3"), (120, "there are 106 models, over 100")]
+    ("models", "told"), [(2, "it needs 3 models, but there are 2"), (120, "106 models exceed the limit of 100")]
 )
 def test_why_there_is_no_rank_correlation_is_told_beside_the_tables(agree: Agree, models: int, told: str) -> None:
     rows = unlabelled(120)
@@ -136,7 +136,7 @@ def test_why_there_is_no_rank_correlation_is_told_beside_the_tables(agree: Agree
 def test_labels_of_people_are_called_so_in_the_table_of_models(agree: Agree) -> None:
     rows = [{**row, "label": place % 2} for place, row in enumerate(unlabelled())]
     done, _ = agree(rows, "--metrics", "sbert", "--all-tables")
-    assert "System-level correlation with people: means of 3 models" in " ".join(done.stdout.split())
+    assert "System-level correlation with annotators: means of 3 models" in " ".join(done.stdout.split())
 
 
 def test_means_by_model_and_their_ranks(agree: Agree) -> None:
@@ -211,7 +211,7 @@ def test_kept_scores_have_the_evaluator_too(command: Command, agree: Agree, tmp_
     assert "--against lave: the scores have no other metric" in lonely.stderr
     refused, _ = agree(rows, "--scores", out, "--against", "smile")
     assert refused.exit_code == 2
-    assert "--against smile: there is no such metric, there are exact_match, lave" in refused.stderr
+    assert "--against smile: no such metric. Choose one of exact_match, lave" in refused.stderr
 
 
 def test_bench_accuracy_takes_an_evaluator_too(agree: Agree) -> None:
@@ -235,7 +235,7 @@ def test_an_evaluator_without_verdicts_has_a_cut_in_bench_accuracy(agree: Agree)
         assert done.exit_code == 0, done.output
         assert document["evaluators"][0]["cells"][0]["human"]["value"] == pytest.approx(np.mean(letters / 40 >= cut))
         assert document["against"]["cut"] == cut
-        assert f"(stands in the place of people, right from {cut:.4g})" in done.stdout
+        assert f"(replaces annotators, right from {cut:.4g})" in done.stdout
     _, own = agree(rows, "--metrics", "exact_match", "--against", "lave", name="bench accuracy")
     assert own["against"]["cut"] is None
     _, cut_anew = agree(rows, "--against", "lave", "--metrics", "sbert", "--cut", "lave=0.1", name="bench accuracy")
@@ -247,7 +247,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
     rows = unlabelled()
     refused, _ = agree(rows, "--metrics", "exact_match", "--against", "sbert", name="bench knvqa")
     assert refused.exit_code == 2
-    assert "--against sbert: it calls no answer right or wrong: give --cut 'sbert=SCORE'" in refused.stderr
+    assert "--against sbert: this metric has no verdicts. Use --cut 'sbert=SCORE'" in refused.stderr
     done, document = agree(
         *(rows, "--metrics", "exact_match,lave", "--against", "sbert", "--cut", "sbert=0.3", "--retries", "0"),
         *("--all-tables",),
@@ -260,17 +260,17 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
     assert "sbert, rows of lave" in done.stdout
     assert "Models as sbert judges them, over all labelled rows" in " ".join(done.stdout.split())
     assert "human" not in done.stdout
-    assert "people judge" not in done.stdout
+    assert "annotators judge" not in done.stdout
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--against", "nothing"), "--against nothing:"),
-        (("--against", "lave,sbert"), "--against lave,sbert: name one metric"),
-        (("--metrics", "lave", "--against", "lave"), "--against lave: there is no other metric"),
-        (("--against", "lave", "--labels", "mean"), "leave it out with --against"),
-        (("--against", "lave", "--report", "page.html"), "leave it out with --against"),
+        (("--against", "lave,sbert"), "--against lave,sbert: name one metric only"),
+        (("--metrics", "lave", "--against", "lave"), "--against lave: no other metric"),
+        (("--against", "lave", "--labels", "mean"), "cannot be used with --against"),
+        (("--against", "lave", "--report", "page.html"), "cannot be used with --against"),
     ],
 )
 def test_what_does_not_go_together_is_refused(agree: Agree, options: tuple[str, ...], said: str) -> None:
@@ -283,5 +283,5 @@ def test_an_evaluator_that_fails_everywhere_says_so(agree: Agree) -> None:
     rows = [{**row, "prediction": "xxx"} for row in unlabelled(12)]
     done, _ = agree(rows, "--against", "lave", "--metrics", "sbert", "--retries", "0")
     assert done.exit_code == 2
-    assert "no row has a score of lave" in done.stderr
+    assert "no row has a score for lave" in done.stderr
     assert "TIMEOUT 12" in done.stderr

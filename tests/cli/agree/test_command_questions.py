@@ -36,7 +36,7 @@ def agreed(command: Command, tmp_path: Path, rows: list[dict[str, Any]], *option
 
 
 def pairwise(rows: list[dict[str, Any]], *columns: str) -> float:
-    """Ordered pairs of rows that are alike in these columns, counted one by one."""
+    """Ordered pairs of rows that are equal in these columns, counted one by one."""
     counted = [
         0.5
         if len(one["prediction"]) == len(other["prediction"])

@@ -18,7 +18,7 @@ def test_a_page_that_cannot_be_small_enough_is_an_error_with_its_reason(
     options = ("--metrics", "rouge_l", "--resamples", "100", "--report", tmp_path / "page.html")
     done = command("agree", file, *options, stub=judging_stub())
     assert done.exit_code == 2
-    assert "page.html: the page would have" in done.stderr
+    assert "page.html: the page is too large:" in done.stderr
     assert not (tmp_path / "page.html").exists()
 
 
@@ -29,7 +29,7 @@ def test_the_page_says_how_many_draws_its_intervals_come_from(command: Command, 
     text = written.read_text()
     # Rank statistics are computed for the first thousand draws only.
     assert "linear correlation of score and label, at most 1 (interval from 1,200 draws)" in text
-    assert "ties half; 0.5 is guessing (interval from 1,000 draws)" in text
+    assert "ties count half, and 0.5 is guessing (interval from 1,000 draws)" in text
 
 
 def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Command, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ def line(row: Any, scores: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b" \n", "there are no rows"),
-        (b"{", "line 1 is not JSON"),
-        (b"\xff", "line 1 is not JSON"),
-        (b"[" * 100_000, "line 1 is not JSON"),
+        (b" \n", "no rows on standard input"),
+        (b"{", "line 1 is unreadable JSON"),
+        (b"\xff", "line 1 is unreadable JSON"),
+        (b"[" * 100_000, "line 1 is unreadable JSON"),
         (b"[]", 'line 1 is not {"row"'),
         (line(ROW, {}), 'line 1 is not {"row"'),
         (line([], SCORED), 'line 1 is not {"row"'),
@@ -36,12 +36,12 @@ def line(row: Any, scores: Any) -> bytes:
         (line(ROW, {"smile": {**SCORED["smile"], "matched_reference": "x"}}), 'line 1 is not {"row"'),
         (
             line({**ROW, "label": "odd"}, SCORED),
-            "none of the first labels can be read",
+            "all first labels are unreadable",
         ),
         (line({"prediction": "a"}, SCORED), "no column for references"),
         (
             line(ROW, SCORED) + b"\n" + line(ROW, {"sbert": {"score": 1, "status": "OK"}}),
-            "are not those of the first row",
+            "differ from the first row's",
         ),
     ],
 )

@@ -67,8 +67,8 @@ def test_knvqa_leaves_failed_rows_out_and_counts_them(command: Command, tmp_path
     done = command("bench", "knvqa", tmp_path / "rows.jsonl", "--resamples", "100", "--all-tables", stub=judging_stub())
     text = " ".join(done.stdout.split())
     assert "Rows without a verdict" in text
-    assert "Models as people judge them, over all labelled rows" in text
-    assert f"Models as people judge them, on the rows that {BERTSCORE} judged" in text
+    assert "Models as annotators judge them, over all labelled rows" in text
+    assert f"Models as annotators judge them, on the rows that {BERTSCORE} judged" in text
     said = next(text for text in done.stdout.splitlines() if f"human, rows of {BERTSCORE}"[:30] in text)
     assert f"{before['models'][0]['human_rate']['value']:.3f} [" in said
 
@@ -165,7 +165,7 @@ def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Pat
         line = next(line for line in text.splitlines() if line.startswith("intervals: draws of whole questions, "))
         assert "150 for" in line
         assert statistic in line
-        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p, for"))
+        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p value "))
 
 
 def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
     options = ("--metrics", "cider?corpus=prepared", "--reference-set", "s", "--resamples", "100")
     done = command("bench", "accuracy", file, *options, stub=StubTransport(answer))
-    assert "cider?corpus=prepared: cider/1, no verdicts (give --cut)" in done.stdout
+    assert "cider?corpus=prepared: cider/1, no verdicts (use --cut)" in done.stdout
     done = command("bench", "accuracy", file, *options, "--cut", "cider?corpus=prepared=5", stub=StubTransport(answer))
     assert "cider?corpus=prepared: cider/1, right from 5" in done.stdout
 
@@ -189,7 +189,7 @@ def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:
     done = command("bench", "knvqa", file, "--cut", "sbert=high")
     assert (done.exit_code, "write METRIC=SCORE" in done.stderr) == (2, True)
     done = command("bench", "knvqa", file, "--cut", "fame=0.5", stub=judging_stub())
-    assert (done.exit_code, "there is no such metric, there are lexical_match" in done.stderr) == (2, True)
+    assert (done.exit_code, "no such metric. Choose one of lexical_match" in done.stderr) == (2, True)
 
 
 def test_the_list_of_tables(command: Command) -> None:

@@ -42,20 +42,20 @@ def test_metrics_of_one_name_are_told_apart_and_compared(command: Command, tmp_p
 def test_what_is_not_defined_is_a_dash_with_its_reason(command: Command, tmp_path: Path) -> None:
     assert "no alignment: all 60 samples have the grade 7" in said(command, tmp_path, samples(grade=7))
     one = said(command, tmp_path, samples(dataset="vqa"))
-    assert "no generalization: there is one data set" in one
+    assert "no generalization: it is the variance between data sets, but there is only one" in one
     equal = said(command, tmp_path, samples(prediction="xx"))
-    assert "sbert has no figure for part 1: all scores are 0.02344" in equal
+    assert "sbert has no value for part 1: all scores are 0.02344" in equal
     rows = [{**row, **({"dataset": "d" * 50} if number < 2 else {})} for number, row in enumerate(samples())]
     rows[0]["grade"] = rows[1]["grade"]
-    assert f"sbert has no generalization: all scores or grades of a part are alike in {'d' * 40}…" in said(
+    assert f"sbert has no generalization: all scores or grades of a part are equal in {'d' * 40}…" in said(
         command, tmp_path, rows
     )
     many = [{**row, "dataset": f"set {number // 2}"} for number, row in enumerate(samples())]
-    assert "10 further data sets are in --json alone" in said(command, tmp_path, many)
+    assert "10 further data sets are only in the file of --json" in said(command, tmp_path, many)
     rows = [{**row, "descriptions": []} for row in samples()]
     absent = said(command, tmp_path, rows)
-    assert "60 of 60 samples have no part 2 (looked for descriptions, description)" in absent
-    assert "sbert has no figure for part 2: no sample has a score there" in absent
+    assert "60 of 60 samples have no part 2 (columns descriptions, description)" in absent
+    assert "sbert has no value for part 2: no sample has a score" in absent
     document = benched(command, tmp_path, rows)["evaluators"]["sbert"]
     assert document["alignment"]["value"] is document["consistency"]["value"] is None
     assert document["parts"][0]["value"] is not None
@@ -85,7 +85,11 @@ def test_data_sets_are_printed_where_all_tables_are_asked_for(command: Command, 
     short = command("bench", "ave", file, *options, stub=stub())
     long = command("bench", "ave", file, *options, "--all-tables", stub=stub())
     assert (short.exit_code, long.exit_code) == (0, 0), short.output
-    shown = {"Alignment with people": (True, True), "Difference from sbert": (True, True), "by data set": (False, True)}
+    shown = {
+        "Alignment with annotators": (True, True),
+        "Difference from sbert": (True, True),
+        "by data set": (False, True),
+    }
     for title, where in shown.items():
         assert (title in short.stdout, title in long.stdout) == where
     assert "further tables: --all-tables" in short.stderr

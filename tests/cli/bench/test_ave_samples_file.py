@@ -80,11 +80,11 @@ def test_samples_that_cannot_be_judged_are_left_out_and_counted(command: Command
     rows[5]["grade"] = math.inf
     text = said(command, tmp_path, rows)
     for reason in (
-        "1 rows were left out: the row has no label (first at line 1)",
-        "2 rows were left out: the label cannot be read as a number (first at line 2)",
-        "1 rows were left out: the row has no prediction",
-        "1 rows were left out: the row has no reference",
-        "1 rows were left out: the row has more than 100 descriptions",
+        "left out 1 rows: the row has no label (first at line 1)",
+        "left out 2 rows: the label cannot be read as a number (first at line 2)",
+        "left out 1 rows: the row has no prediction",
+        "left out 1 rows: the row has no reference",
+        "left out 1 rows: the row has more than 100 descriptions",
     ):
         assert reason in text
     document = benched(command, tmp_path, rows)
@@ -102,13 +102,13 @@ def test_ids_may_repeat_and_texts_may_be_long(command: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([], (), "there is no sample to be judged: the file has none"),
-        ([{"a": 1}], (), "1 rows were left out: the row has no reference (first at line 1) (its columns: a"),
-        (samples(5), ("--half", "a", "--where", "dataset=none"), "there is no sample to be judged"),
-        (samples(5), ("--map", "descriptions=desc1"), "there is no column 'desc1'; the columns are: id, question"),
-        (samples(5), ("--where", "split=test"), "there is no column 'split'"),
+        ([], (), "no sample can be judged: the file has none"),
+        ([{"a": 1}], (), "left out 1 rows: the row has no reference (first at line 1) (its columns: a"),
+        (samples(5), ("--half", "a", "--where", "dataset=none"), "no sample can be judged"),
+        (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Columns: id, question"),
+        (samples(5), ("--where", "split=test"), "no column 'split'"),
         (samples(5), ("--map", "fame=x"), "write FIELD=COLUMN, FIELD one of id, question"),
-        (samples(5), ("--baseline", "smile"), "--baseline smile: there is no such metric, there are sbert"),
+        (samples(5), ("--baseline", "smile"), "--baseline smile: no such metric. Choose one of sbert"),
     ],
 )
 def test_wrong_input_says_the_way_out(

@@ -99,20 +99,20 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
     rows = [*pairs_of(), {"votes": ["C"], "choice": "A"}, {"votes": None}, {"votes": {"A": -1}}, {"votes": ["A", "B"]}]
     file = write_rows(tmp_path / "pairs.jsonl", rows)
     done = command("bench", "pairs", file, "--resamples", "100")
-    assert "1 pairs were left out: a vote or choice is none of A, B, tie (first at line 31)" in done.stderr
-    assert "1 pairs were left out: there are no votes (first at line 32)" in done.stderr
-    assert "1 pairs were left out: a number of votes is none (first at line 33)" in done.stderr
-    assert "1 pairs were left out: no majority" in done.stderr
+    assert "left out 1 pairs: a vote or choice is not one of A, B, tie (first at line 31)" in done.stderr
+    assert "left out 1 pairs: no votes (first at line 32)" in done.stderr
+    assert "left out 1 pairs: a count of votes is invalid (first at line 33)" in done.stderr
+    assert "1 pairs left out: no majority" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("rows", "arguments", "said"),
     [
-        ([{"a": "x"}], [], "no pair has votes (looked for votes, labels, annotations)"),
+        ([{"a": "x"}], [], "no pair has votes (columns votes, labels, annotations)"),
         ([], [], "the file is empty"),
         (pairs_of(references=None), ["--metrics", "rouge_l"], "line 1 lacks an answer or references"),
-        (pairs_of(), ["--metrics", "rouge_l,cider"], "cider weighs words by a corpus"),
-        (pairs_of(), ["--metrics", "bertscore?idf=request"], "bertscore weighs words by a corpus"),
+        (pairs_of(), ["--metrics", "rouge_l,cider"], "cider needs a corpus"),
+        (pairs_of(), ["--metrics", "bertscore?idf=request"], "bertscore needs a corpus"),
         (pairs_of(), ["--choice", "judge"], "--choice judge: write NAME=COLUMN"),
         (pairs_of(), ["--choice", "random=choice"], "random"),
         (pairs_of(), ["--map", "label=x"], "FIELD one of votes, choice, response_a"),
@@ -158,5 +158,5 @@ def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Pat
     for text in (done.stdout, page.read_text()):
         assert "intervals: draws of whole questions, 150 for reproduced" in text
         # Ten pairs of 5/5, but four of 4/5.
-        assert "tells questions apart): 4/5" in text
+        assert "to tell questions apart): 4/5" in text
         assert "reproduced of 5/5" not in text

@@ -186,11 +186,11 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--metrics", "sbert"), "bench smile chooses them"),
+        (("--metrics", "sbert"), "bench smile chooses its metrics"),
         (("--weights", "0,2"), "write numbers from 0 to 1"),
-        (("--scores", "rows.jsonl"), "--scores: bench smile scores FILE itself"),
+        (("--scores", "rows.jsonl"), "--scores: bench smile scores FILE with every weight"),
         (("--weights", "half"), "write numbers from 0 to 1"),
-        (("--against", "smile?sentence_weight=0&synthetic=none"), "it is one of the variants"),
+        (("--against", "smile?sentence_weight=0&synthetic=none"), "this is one of the variants"),
         (("--against", "nothing"), "unknown metric 'nothing'"),
     ],
 )

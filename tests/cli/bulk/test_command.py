@@ -18,24 +18,24 @@ WITHOUT_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is not None, re
 def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", answers(2))
     done = command("bulk", file, tmp_path / "out.jsonl", "--embedded")
-    assert (done.exit_code, "bulk needs ray: pip install 'gradewire[ray]'" in done.stderr) == (2, True)
+    assert (done.exit_code, "bulk needs ray. Run: pip install 'gradewire[ray]'" in done.stderr) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("{file}",), "give at least one INPUT, and OUTPUT as the last"),
-        (("-", "{folder}/out.jsonl"), "standard input cannot be: write it to a file"),
+        (("{file}",), "name at least one INPUT, then OUTPUT"),
+        (("-", "{folder}/out.jsonl"), "standard input does not allow. Save it to a file"),
         (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
-        (("{file}", "{folder}/out.jsonl", "--format", "parquet"), "end OUTPUT in .parquet"),
+        (("{file}", "{folder}/out.jsonl", "--format", "parquet"), "use an OUTPUT that ends in .parquet"),
         (("{file}", "{folder}/out/", "--format", "csv"), "a folder of parts is JSONL"),
         (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
-        (("{file}", "{file}"), "is the input"),
+        (("{file}", "{file}"), "is also the input"),
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
-        (("{file}", "{folder}/no/such/out.jsonl"), "there is no folder"),
+        (("{file}", "{folder}/no/such/out.jsonl"), "does not exist. Create it first"),
         (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),
-        (("{file}", "memory://x/out.jsonl?key=SECRET"), "memory://x/out.jsonl?…: parts and manifest stand beside"),
+        (("{file}", "memory://x/out.jsonl?key=SECRET"), "memory://x/out.jsonl?…: OUTPUT must not contain a ?"),
         (("{file}", "memory://u:SECRET@x.com"), "cannot write .com"),
     ],
 )

@@ -76,13 +76,13 @@ def test_parts_that_another_run_has_left_meanwhile_are_not_taken_over(
 
     job._check_output()
     meanwhile(monkeypatch, other)
-    with pytest.raises(InputError, match=r"is there already: give --resume to go on with it, or --overwrite"):
+    with pytest.raises(InputError, match=r"exists. Use --resume to continue it, or --overwrite"):
         job.run()
     assert store.read(RUN_NAME) == OTHER
     assert store.parts() == {PartId(0, 0): True}
 
 
-@pytest.mark.parametrize(("resume", "message"), [(False, "is there already"), (True, "nothing is left to resume")])
+@pytest.mark.parametrize(("resume", "message"), [(False, "exists. Use --resume"), (True, "nothing is left to resume")])
 def test_an_output_that_another_run_has_finished_meanwhile_is_not_replaced(
     bulk: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str, *, resume: bool
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_finished_output_is_not_scored_again(bulk: Make, tmp_path: Path) -> No
     with pytest.raises(InputError, match=r"out.jsonl has changed since out.jsonl.manifest.json was written"):
         job.run()
     save_run(folder, replace(described, metrics={"bleu": "bleu/1"}), name)
-    with pytest.raises(InputError, match=r"out.jsonl was made otherwise: --metrics were bleu and are smile"):
+    with pytest.raises(InputError, match=r"out.jsonl was made with other settings: --metrics were bleu, now smile"):
         job.run()
 
 
@@ -140,17 +140,17 @@ def test_what_a_run_says_of_its_places_has_no_password(
     store.write_part(PartId(0, 0), b"row\n", answered=False)
     with pytest.raises(InputError) as there:
         job._check_output()
-    assert str(there.value).startswith(f"{shown}/out.jsonl.parts is there already")
+    assert str(there.value).startswith(f"{shown}/out.jsonl.parts exists")
     resumed = job_of(run, f"{url}/out.jsonl", resume=True)
     with pytest.raises(InputError) as nameless:
         resumed.run()
-    assert f"{shown}/out.jsonl.parts has parts and no {RUN_NAME}" in str(nameless.value)
+    assert f"{shown}/out.jsonl.parts has parts, but {RUN_NAME}" in str(nameless.value)
     described = job._described([], RunCounts(rows=0))
     save_run(store, replace(described, parameters={**reading_parameters(run.source), "part_rows": 1}))
     with pytest.raises(InputError) as differing:
         resumed.run()
-    assert f"--resume: {shown}/out.jsonl.parts was made otherwise" in str(differing.value)
-    assert job.resume_hint() == f"1 parts are in {shown}/out.jsonl.parts, go on with --resume"
+    assert f"--resume: {shown}/out.jsonl.parts was made with other settings" in str(differing.value)
+    assert job.resume_hint() == f"1 parts are in {shown}/out.jsonl.parts. Continue with --resume"
     assert f"{shown}/out.jsonl" in job._reproduce()
     for told in (there, nameless, differing):
         assert "SECRET" not in str(told.value)

@@ -64,7 +64,7 @@ def test_a_missing_part_is_refused(bulk: Make) -> None:
     run = bulk(answers(PART_ROWS * 2))
     run.run()
     run.store.remove(PartId(0, 1).name(answered=True))
-    with pytest.raises(IncompleteError, match="1 parts are not in"):
+    with pytest.raises(IncompleteError, match="1 parts are missing in"):
         checked(run)
 
 
@@ -72,7 +72,7 @@ def test_a_missing_part_is_refused(bulk: Make) -> None:
     ("change", "message"),
     [
         (lambda lines: [*lines, lines[-1]], "row 3 comes after row 3"),
-        (lambda lines: lines[:-1], "have 7 rows and the file 8"),
+        (lambda lines: lines[:-1], "have 7 rows, but the file has 8"),
         (lambda lines: [lines[1], lines[0], *lines[2:]], "row 0 comes after row 1"),
     ],
 )
@@ -118,7 +118,9 @@ def test_a_part_that_a_kill_left_unfinished_is_named(bulk: Make, number: int, le
     # As a file system leaves it whose move is a copy.
     begun = lines[int(left_lines)][:20] if left_lines % 1 else b""
     run.store.write(name, b"".join(lines[: int(left_lines)]) + begun)
-    with pytest.raises(IncompleteError, match=f"{name} is not whole: remove it, and --resume scores its rows again"):
+    with pytest.raises(
+        IncompleteError, match=f"{name} is incomplete. Remove it, and score its rows again with --resume"
+    ):
         checked(run)
     run.store.remove(name)
     run.run()
@@ -153,16 +155,16 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parameters": {**RUN.parameters, "part_rows": 64}}, "--part-rows was 1024 and is 64"),
-        ({"parameters": {**RUN.parameters, "map": {"id": "n"}}}, "--map was nothing and is {'id': 'n'}"),
-        ({"metrics": {"bleu": "bleu/1"}}, "--metrics were smile and are bleu"),
+        ({"parameters": {**RUN.parameters, "part_rows": 64}}, "--part-rows was 1024, now 64"),
+        ({"parameters": {**RUN.parameters, "map": {"id": "n"}}}, "--map was nothing, now {'id': 'n'}"),
+        ({"metrics": {"bleu": "bleu/1"}}, "--metrics were smile, now bleu"),
         (
             {"metrics": {"smile": "smile:v1/1?model=m@4567&sentence_weight=0.3"}},
-            "model of smile was m@0123 and is m@4567",
+            "model of smile was m@0123, now m@4567",
         ),
-        ({"inputs": (INPUT, INPUT)}, "it had 1 input files and now there are 2"),
+        ({"inputs": (INPUT, INPUT)}, "it had 1 input files, now 2"),
         ({"inputs": (replace(INPUT, path="b.jsonl"),)}, "the input a.jsonl is now b.jsonl"),
-        ({"inputs": (replace(INPUT, bytes=4, sha256="11"),)}, "a.jsonl has changed (3 bytes then, 4 now)"),
+        ({"inputs": (replace(INPUT, bytes=4, sha256="11"),)}, "a.jsonl has changed (3 bytes before, 4 now)"),
     ],
 )
 def test_what_differs_is_named(bulk: Callable[..., Bulk], changes: dict[str, Any], message: str) -> None:
@@ -178,21 +180,21 @@ def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk
     line = "cider/1?corpus=prepared&reference_set=prod"
     grows, stays = (replace(RUN, metrics={"cider": each}) for each in (line, f"{line}@{'0' * 32}"))
     check_same(run.store.path_or_url, stays, stays)
-    with pytest.raises(InputError, match=r"cider counts over a reference set .* it may have grown.*--overwrite"):
+    with pytest.raises(InputError, match=r"cider counts over a reference set that may have grown.*--overwrite"):
         check_same(run.store.path_or_url, grows, grows)
 
 
 def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: Callable[..., Bulk]) -> None:
     run = bulk(answers(1))
     run.run()
-    with pytest.raises(InputError, match=r"has parts and no run\.manifest\.json.*--overwrite"):
+    with pytest.raises(InputError, match=r"has parts, but run\.manifest\.json.*--overwrite"):
         saved_run(run.store)
 
 
 def test_a_broken_record_of_a_run_is_refused(bulk: Callable[..., Bulk]) -> None:
     run = bulk(answers(1))
     run.store.write(RUN_NAME, b"{}")
-    with pytest.raises(InputError, match=r"is no manifest of gradewire.*--overwrite begins again"):
+    with pytest.raises(InputError, match=r"is not a manifest of gradewire.*Use --overwrite to start again"):
         saved_run(run.store)
 
 

@@ -133,7 +133,7 @@ def test_a_folder_of_parts_is_gone_when_all_are_removed(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused_and_stays(store: PartStore) -> None:
     store.write("thesis.tex", b"words")
-    with pytest.raises(InputError, match=r"has files that no run of bulk wrote \(thesis.tex\)"):
+    with pytest.raises(InputError, match=r"has files that bulk did not write \(thesis.tex\)"):
         check_parts_folder(store)
     store.write_part(PartId(0, 0), b"", answered=True)
     store.remove_all()
@@ -203,14 +203,14 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
     with store.held():
         with (
             pytest.raises(
-                InputError, match=rf"parts: another run writes there \(process {os.getpid()} on .*\): wait for its end"
+                InputError, match=rf"parts: another run writes it \(process {os.getpid()} on .*\)\. Wait until it ends"
             ),
             store.held(),
         ):
             pass
         store.write_part(PartId(0, 0), b"row\n", answered=True)
         store.empty()
-        with pytest.raises(InputError, match="another run writes there"), PartStore(f"file://{tmp_path}/parts").held():
+        with pytest.raises(InputError, match="another run writes it"), PartStore(f"file://{tmp_path}/parts").held():
             pass
     with store.held():
         assert store.names() == set()
@@ -236,7 +236,7 @@ def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken
         with store.held():
             assert removed
             store.write_part(PartId(0, 0), b"row\n", answered=True)
-            with pytest.raises(InputError, match="another run writes there"), PartStore(store.path_or_url).held():
+            with pytest.raises(InputError, match="another run writes it"), PartStore(store.path_or_url).held():
                 pass
 
 

@@ -18,7 +18,7 @@ def test_an_address_where_somebody_listens_is_left_to_ray(form: str) -> None:
 def test_an_address_where_nobody_listens_is_an_error_at_once(form: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(UnreachableError, match="no Ray answers there"):
+    with pytest.raises(UnreachableError, match="no Ray cluster answers"):
         _check_connection(form.format(port))
 
 

@@ -92,7 +92,7 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     done = run(rows)
     assert done.exit_code == 0, done.output
     assert "fitted on 60 rows, 20 of them right" in done.stdout
-    assert "60 rows are few to fit on" in done.stderr
+    assert "60 rows are too few for a good fit" in done.stderr
     after, remarks = scored(built, "smile")
     assert (after.score, after.correct, after.warnings) == (before.score, False, ())
     (stored,) = load_built(built / "models", NAME).calibrations
@@ -106,7 +106,7 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
     shown = run("--show")
     assert stored.summary in shown.stdout
-    assert "taken away: fitted for smile/1" in run("--undo").stdout
+    assert "removed: fitted for smile/1" in run("--undo").stdout
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 
@@ -116,7 +116,7 @@ def test_a_metric_without_verdict_gets_one(built: Path, run: Run, rows: Path) ->
     score, _ = scored(built, "sbert")
     assert score.correct in {True, False}
     # Of another metric nothing is taken away.
-    assert "nothing of a user's was stored" in run("--undo", "--metric", "smile").stdout
+    assert "no user's fit was stored" in run("--undo", "--metric", "smile").stdout
     assert scored(built, "sbert")[0].correct is not None
 
 
@@ -210,7 +210,7 @@ def test_without_its_extra_a_probability_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     done = run(write_rows(tmp_path / "rows.jsonl", answers(150)), "--metric", "correctness")
     assert done.exit_code == 2
-    assert "needs sklearn.ensemble, which is not installed: pip install 'gradewire[calibrate]'" in done.stderr
+    assert "needs sklearn.ensemble, which is not installed. Run: pip install 'gradewire[calibrate]'" in done.stderr
 
 
 def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(
@@ -242,7 +242,7 @@ def test_of_scores_of_several_metrics_that_of_metric_is_taken(
         done = run(rows, "--metric", line, "--scores", out, "--json", among, "--dry-run")
         assert done.exit_code == 0, done.stderr
         assert json.loads(alone.read_text()) == json.loads(among.read_text())
-    for line, said in (("smile", "names 2 of the scores"), ("sfve", "names none of the scores")):
+    for line, said in (("smile", "matches 2 of the scores"), ("sfve", "matches none of the scores")):
         done = run(rows, "--metric", line, "--scores", out)
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
@@ -258,14 +258,14 @@ def test_a_record_that_cannot_be_read_fails_its_metric_alone(built: Path, run: R
     assert scored(built, "sbert")[0].status is Status.OK
     assert scored(built, "smile?threshold=0.6&sentence_weight=0.3")[0].status is Status.OK
     assert remarks[0] in run("--show").stdout
-    assert f"taken away: {remarks[0]}" in run("--undo").stdout
+    assert f"removed: {remarks[0]}" in run("--undo").stdout
     assert scored(built, "smile")[0].status is Status.OK
 
 
 def test_a_dry_run_stores_nothing(built: Path, run: Run, rows: Path) -> None:
     before = (built / "models" / NAME / "config.pbtxt").read_text()
     done = run(rows, "--dry-run", quiet=False)
-    assert "nothing was stored (--dry-run)" in done.stdout
+    assert "(--dry-run)" in done.stdout
     assert "60 rows scored" in done.stderr
     assert (built / "models" / NAME / "config.pbtxt").read_text() == before
 
@@ -274,7 +274,7 @@ def test_scores_of_another_model_are_refused(built: Path, tmp_path: Path, comman
     file = write_rows(tmp_path / "a.jsonl", rows_of(40))
     done = command("calibrate", file, "--models-dir", built / "models", "--quiet", stub=judging_stub())
     assert done.exit_code == 2
-    assert "is not built in" in done.stderr or "score with that one" in done.stderr
+    assert "is not built in" in done.stderr or "Score with that model" in done.stderr
     assert load_built(built / "models", NAME).calibrations == ()
 
 
@@ -290,19 +290,19 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
     [
         (labelled(1, 1, 1), [], "all answers are right: a threshold needs right and wrong answers"),
         (labelled(0, 0), [], "no answer is right"),
-        (labelled(1, 5), [], "line 2: the label is 5, and labels lie outside [0, 1]"),
+        (labelled(1, 5), [], "line 2: the label 5 lies outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
-        ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score of smile: EMPTY_PREDICTION 1"),
+        ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score for smile: EMPTY_PREDICTION 1"),
         (
             labelled(0, 1),
             ["--metric", "exact_match"],
-            "there is something to fit for smile, sbert, sfve, bertscore, correctness and auto",
+            "cannot be calibrated. Choose one of smile, sbert, sfve, bertscore, correctness, auto",
         ),
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
-        (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "sentence_weight is a parameter of smile"),
+        (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "Only smile has a sentence_weight"),
         (labelled(0, 1)[:1] * 2, ["--half", "a"], "all rows belong to one half"),
-        (labelled(0, 1), ["--scores", "nowhere.jsonl"], "there is no such file"),
-        (labelled(0, 1), ["--scores", "x.jsonl", "--fit", "both"], "leave --scores out"),
+        (labelled(0, 1), ["--scores", "nowhere.jsonl"], "does not exist"),
+        (labelled(0, 1), ["--scores", "x.jsonl", "--fit", "both"], "cannot be used with --scores"),
     ],
 )
 def test_what_cannot_be_fitted_is_said_and_exits_2(
@@ -325,7 +325,7 @@ def test_the_figures_are_those_of_rows_held_out(command: Command, tmp_path: Path
         "calibrate", write_rows(tmp_path / "a.jsonl", rows), "--dry-run", "--resamples", "100", stub=judging_stub()
     )
     assert done.exit_code == 0, done.stderr
-    assert "each by a threshold fitted on other questions (5 folds)" in done.stdout
+    assert "each with a threshold fitted on other questions (5 folds)" in done.stdout
     # The stub scores by length, and calls right what has 8 letters: by hand, on the rows themselves.
     before = sum((len(row["prediction"]) >= 8) == bool(row["label"]) for row in rows) / len(rows)
     line = next(line for line in done.stdout.splitlines() if line.strip().startswith("accuracy"))

@@ -44,7 +44,7 @@ def test_the_model_chooses_among_scores_of_several(command: Command, files: tupl
         run = ("--scores", scores, "--json", out, "--dry-run", "--quiet", "--resamples", "100", *options)
         done = command("calibrate", rows, *run)
         assert done.exit_code == 0, done.stderr
-        assert f"it would be for {'one' if name == 'one' else 'two'}@" in done.stdout
+        assert f"nothing was stored for {'one' if name == 'one' else 'two'}@" in done.stdout
         fitted[name] = json.loads(out.read_text())["threshold"]
     assert fitted["two"] == fitted["said"] == pytest.approx(fitted["one"] / 2, abs=0.001)
 
@@ -52,9 +52,9 @@ def test_the_model_chooses_among_scores_of_several(command: Command, files: tupl
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "--metric smile names 2 of the scores that are there"),
-        (("--model", "three"), "--metric smile of model three names none of the scores that are there"),
-        (("--model", "one@ffffffff"), "--metric smile of model one@ffffffff names none"),
+        ((), "--metric smile matches 2 of the scores"),
+        (("--model", "three"), "--metric smile of model three matches none of the scores"),
+        (("--model", "one@ffffffff"), "--metric smile of model one@ffffffff matches none"),
     ],
 )
 def test_what_the_file_has_is_said_where_the_model_leaves_none_or_several(
@@ -65,4 +65,4 @@ def test_what_the_file_has_is_said_where_the_model_leaves_none_or_several(
     told = " ".join(done.stderr.split())
     assert (done.exit_code, says in told) == (2, True), told
     columns = [f"smile?model={model} (smile/1?model={model}&synthetic=none)" for model in SCALES]
-    assert told.endswith(f"; there are {', '.join(columns)}")
+    assert told.endswith(f". The scores: {', '.join(columns)}")

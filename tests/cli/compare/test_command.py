@@ -161,14 +161,14 @@ def test_answers_that_are_not_there_can_fail_a_build(compare: Compare) -> None:
     options = ("--fail-if", "smile.unmatched > 0.2")
     done = compare(letters(*[50] * 20), letters(*[50] * 15), options=options)
     assert done.exit_code == 4
-    assert "--fail-if 'smile.unmatched > 0.2' holds of new: it is 0.25" in done.stderr
+    assert "--fail-if 'smile.unmatched > 0.2' holds for new: the value is 0.25" in done.stderr
     assert compare(letters(*[50] * 20), letters(*[50] * 16), options=options).exit_code == 0
 
 
 def test_a_sign_test_of_nothing_is_no_pass(compare: Compare) -> None:
     done = compare(letters(*[0] * 20), letters(*[0] * 20), options=("--fail-if", "smile.wins.p < 0.05"))
     assert done.exit_code == 2
-    assert "wins.p of new is not defined: no pair has two scores of smile" in done.stderr
+    assert "wins.p of new is undefined: no pair has two scores of smile" in done.stderr
     assert "p = nan" not in done.stdout
 
 
@@ -184,7 +184,7 @@ def test_out_has_a_line_for_each_pair_and_the_scores_stand_beside_it(compare: Co
     assert [row["scores"]["smile"]["score"] for row in scores] == [0.1, 0.2, 0.5, 0.2]
     again = compare(letters(10, 20), letters(50, 20), options=("--out", out))
     assert again.exit_code == 2
-    assert "is there already: give --resume to go on with it, or --overwrite" in again.stderr
+    assert "exists. Use --resume to continue it, or --overwrite" in again.stderr
 
 
 def test_resume_scores_nothing_again_and_gives_the_same(compare: Compare, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_another_margin_is_not_mixed_with_earlier_pairs(compare: Compare, tmp_pa
     compare(*files, options=("--out", out))
     done = compare(*files, options=("--out", out, "--resume", "--tie-margin", "0.5"))
     assert done.exit_code == 2
-    assert "was made otherwise: tie_margin was 0.2 and is 0.5" in done.stderr
+    assert "was made with other settings: tie_margin was 0.2, now 0.5" in done.stderr
     assert len(read_rows(out.read_text())) == 2
 
 
@@ -229,23 +229,23 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--names", "a"), "--names a: give a name for each of the 2 files"),
-        (("--names", "a,a"), "--names a,a: a stands there twice"),
+        (("--names", "a"), "--names a: give exactly one name for each of the 2 files"),
+        (("--names", "a,a"), "--names a,a: a is named twice"),
         (("--names", "a,"), "write NAME,NAME"),
-        (("--models", "x"), "--models x: no row is of this model, there are none"),
-        (("--models", "x", "--names", "a,b"), "leave one out"),
-        (("--baseline", "x"), "--baseline x: there is no such side, there are base, new"),
+        (("--models", "x"), "--models x: no row has this model. The file has none"),
+        (("--models", "x", "--names", "a,b"), "Leave one out"),
+        (("--baseline", "x"), "--baseline x: unknown name. Choose one of base, new"),
         (("--by", "nonsense"), "--by nonsense"),
-        (("--by", "smile,bleu"), "--by smile,bleu: name one metric"),
-        (("--tie-margin", "-1"), "'-1' is no margin: give a number from 0 upward, or verdict"),
-        (("--tie-margin", "nan"), "'nan' is no margin"),
-        (("--group-by", "kind"), "--group-by kind: no row has a value of it"),
+        (("--by", "smile,bleu"), "--by smile,bleu: name one metric only"),
+        (("--tie-margin", "-1"), "'-1' is not a margin. Give a number of at least 0, or verdict"),
+        (("--tie-margin", "nan"), "'nan' is not a margin"),
+        (("--group-by", "kind"), "--group-by kind: no row has a value in this column"),
         (("--resume",), "--resume and --overwrite need --out FILE"),
-        (("--match", "question"), "--match question: no row of new has the question of one of base"),
-        (("--summary", __file__), "--summary belongs to outputs of gradewire score: these files are answers"),
-        (("--html", "page.csv"), "this file is no .csv"),
-        (("--fail-if", "smile.mean"), "write METRIC.FIGURE"),
-        (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: there is no such metric, there are smile"),
+        (("--match", "question"), "--match question: no row of new has the same question as one of base"),
+        (("--summary", __file__), "--summary works only with outputs of gradewire score, but these files are answers"),
+        (("--html", "page.csv"), ".csv is another format"),
+        (("--fail-if", "smile.mean"), "write METRIC.VALUE"),
+        (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_scored(
@@ -269,9 +269,9 @@ def test_wrong_options_are_refused_before_anything_is_scored(
 def test_a_file_that_is_alone_says_what_is_missing(compare: Compare) -> None:
     done = compare(letters(10))
     assert done.exit_code == 2
-    assert "has no column model with a value: give two files, or one with a column model" in done.stderr
+    assert "has no column model with a value. Name two files, or one with a column model" in done.stderr
     alone = compare(letters(10, model="m"))
-    assert "has rows of m alone" in alone.stderr
+    assert "has only rows of m" in alone.stderr
 
 
 def test_files_of_nothing_and_of_nonsense_are_refused(compare: Compare, command: Command, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_files_of_nothing_and_of_nonsense_are_refused(compare: Compare, command:
     nonsense.write_text("{]\n" * 3)
     done = command("compare", write_rows(tmp_path / "base.jsonl", letters(1)), nonsense)
     assert done.exit_code == 2
-    assert "no row of nonsense is a row of base" in done.stderr
+    assert "no row of nonsense matches one of base" in done.stderr
 
 
 def test_hostile_names_and_texts_reach_no_terminal_as_controls(compare: Compare) -> None:

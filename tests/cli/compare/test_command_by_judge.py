@@ -59,7 +59,7 @@ def test_consistency_and_position_bias_are_told_with_intervals(figures: Figures,
     assert orders["position_bias"]["value"] == pytest.approx(4 / 12)
     assert orders["position_bias"]["low"] < 4 / 12 < orders["position_bias"]["high"]
     printed = compare(before, after, options=("--by", "compare"), stub=Judge()).stdout
-    assert "What the judge says with either answer first" in printed
+    assert "The judge's verdicts with either answer first" in printed
     assert "0.667 [" in printed
 
 
@@ -87,7 +87,7 @@ def test_conditions_hold_of_a_judge_too(compare: Compare) -> None:
     assert none.exit_code == 0, none.output
     wrong = compare(*files, options=("--by", "compare", "--fail-if", "compare.mean > 0.5"), stub=Judge())
     assert wrong.exit_code == 2
-    assert "compare gives no scores" in wrong.output
+    assert "compare has no scores" in wrong.output
 
 
 def test_the_judge_and_its_prompt_are_those_of_the_command_line(compare: Compare, tmp_path: Path) -> None:

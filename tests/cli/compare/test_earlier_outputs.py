@@ -82,7 +82,7 @@ def test_rows_of_two_definitions_in_one_file_are_refused(command: Command, score
     done = command("compare", base, new, "--quiet", stub=StubTransport(never))
     assert done.exit_code == 2
     assert f"{new} line 5 was scored by smile/2?" in done.stderr
-    assert "give each as a file of its own" in done.stderr
+    assert "Name each as its own file" in done.stderr
 
 
 def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(command: Command, score: Score) -> None:
@@ -90,8 +90,7 @@ def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(co
     new.write_text("".join(new.read_text().splitlines(keepends=True)[1:]))
     found = compared(command, base, new)
     assert any(
-        note.startswith(f"{new}: its first row, which says by what definition it was scored, is not there")
-        for note in found["notes"]
+        note.startswith(f"{new}: its first row, which defines its metrics, is missing") for note in found["notes"]
     )
 
 
@@ -105,7 +104,7 @@ def test_without_kept_columns_ids_match_and_a_note_says_what_is_missing(command:
     found = compared(command, score("base", letters(10, 20)), score("new", letters(20, 10)[::-1]))
     assert found["comparisons"]["new"]["metrics"]["smile"]["difference"]["value"] == pytest.approx(0.0)
     assert found["comparisons"]["new"]["matched_by"] == "id"
-    assert "--keep-columns all keeps them beside the scores" in found["notes"][0]
+    assert "To keep them, run gradewire score --keep-columns all" in found["notes"][0]
 
 
 def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(command: Command, score: Score) -> None:
@@ -114,7 +113,7 @@ def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(
     ]
     files = [score(name, rows) for name, rows in zip(("base", "new"), nameless, strict=True)]
     done = command("compare", *files, "--quiet", stub=StubTransport(never))
-    assert "rows of base and new are matched by their numbers, for they have neither ids nor questions" in done.stdout
+    assert "rows of base and new are matched by row number, for they have neither ids nor questions" in done.stdout
 
 
 def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_path: Path) -> None:
@@ -145,10 +144,10 @@ def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_pat
     ("content", "note"),
     [
         (None, "has no manifest (new.jsonl.manifest.json)"),
-        ("{", "is not JSON; what it says"),
-        ("[]", "its format is not gradewire-manifest/1; what it says"),
-        ('{"format": "gradewire-manifest/7"}', "is of format gradewire-manifest/7"),
-        ('{"format": "gradewire-manifest/1", "command": 3}', "command is a whole number and has to be a text"),
+        ("{", "is not JSON; its facts"),
+        ("[]", "its format is not gradewire-manifest/1; its facts"),
+        ('{"format": "gradewire-manifest/7"}', "has format gradewire-manifest/7"),
+        ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a text, not a whole number"),
     ],
 )
 def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
@@ -159,7 +158,7 @@ def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
     if content is not None:
         manifest_path(new).write_text(content)
     found = compared(command, base, new)
-    assert [told for told in found["notes"] if note in told and told.endswith("of the run is left out")]
+    assert [told for told in found["notes"] if note in told and told.endswith("about the run are left out")]
     manifest_path(base).unlink()
     manifest_path(new).unlink(missing_ok=True)
     assert not [told for told in compared(command, base, new)["notes"] if "manifest" in told]
@@ -170,11 +169,11 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     other = score("other", letters(20, 20, 30))
     manifest_path(other).replace(manifest_path(new))
     (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
-    assert note.endswith(f"is of 3 rows, and {new} has 2; what it says of the run is left out")
+    assert note.endswith(f"is for 3 rows, but {new} has 2; its facts about the run are left out")
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
-    assert "another output, or one that was changed since" in note
+    assert "another output, or one that has changed" in note
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
@@ -206,21 +205,22 @@ def test_what_differs_in_lines_counts_and_summaries_is_told(command: Command, sc
     assert found["metrics_of_different_definitions"] == ["smile"]
     done = command("compare", base, new, "--quiet", "--fail-if", "smile.mean < 0", stub=StubTransport(never))
     assert (
-        "smile: base and new were scored by different definitions (below): their scores do not compare" in done.stdout
+        "smile: base and new were scored by different definitions (below), so their scores do not compare"
+        in done.stdout
     )
     assert (done.exit_code, "were scored by different definitions of smile" in done.stderr) == (2, True)
     swapped = command("compare", base, new, "--summary", summaries[1], "--summary", summaries[0])
-    assert (swapped.exit_code, "is not that of" in swapped.stderr) == (2, True)
+    assert (swapped.exit_code, "does not belong to" in swapped.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"score": float("nan")}, "has the score nan"),
-        ({"score": None}, "has the score None and the status 'OK'"),
-        ({"score": "0.5"}, "has the score '0.5'"),
-        ({"score": True}, "has the score True"),
-        ({"status": 7}, "the status 7"),
+        ({"score": float("nan")}, "has score nan"),
+        ({"score": None}, "has score None with status 'OK'"),
+        ({"score": "0.5"}, "has score '0.5'"),
+        ({"score": True}, "has score True"),
+        ({"status": 7}, "with status 7"),
     ],
 )
 def test_scores_that_are_none_are_refused_with_their_place(
@@ -239,7 +239,7 @@ def test_scores_that_are_none_are_refused_with_their_place(
 def test_answers_and_outputs_are_not_mixed(command: Command, score: Score, tmp_path: Path) -> None:
     done = command("compare", score("base", letters(10)), write_rows(tmp_path / "a.jsonl", letters(10)))
     assert done.exit_code == 2
-    assert "is an output of gradewire score and" in done.stderr
+    assert "is an output of gradewire score, but" in done.stderr
 
 
 def test_outputs_of_other_metrics_share_none(command: Command, score: Score) -> None:
@@ -271,8 +271,8 @@ def test_a_manifest_that_cannot_be_used_is_a_note(command: Command, score: Score
     done = command("compare", base, new, "--quiet")
     assert done.exit_code == 0
     told = " ".join(done.output.split())
-    assert f"{manifest_path(base)} is not that of {base}, whose metrics are others" in told
-    assert "is of format gradewire-manifest/2, and this gradewire reads gradewire-manifest/1" in told
+    assert f"{manifest_path(base)} does not belong to {base}, which has other metrics" in told
+    assert "has format gradewire-manifest/2, but this gradewire reads gradewire-manifest/1" in told
 
 
 def test_manifests_that_were_swapped_are_named(command: Command, score: Score, tmp_path: Path) -> None:
@@ -284,13 +284,13 @@ def test_manifests_that_were_swapped_are_named(command: Command, score: Score, t
     digests = [file_digest(path).sha256[:12] for path in (base, new)]
     notes = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
     assert notes == [
-        f"{manifest_path(own)} is not that of {own}: it was written for {other} (SHA-256 {theirs}), and {own} has the "
-        f"SHA-256 {mine}: another output, or one that was changed since; what it says of the run is left out"
+        f"{manifest_path(own)} does not belong to {own}: it was written for {other} (SHA-256 {theirs}), but {own} has "
+        f"SHA-256 {mine}: another output, or one that has changed; its facts about the run are left out"
         for own, other, mine, theirs in ((base, new, *digests), (new, base, *digests[::-1]))
     ]
     by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
     assert by_option.exit_code == 2
-    assert f"--summary {first}: is not that of {base}: it was written for {new}" in by_option.stderr
+    assert f"--summary {first}: this does not belong to {base}: it was written for {new}" in by_option.stderr
     right = compared(command, base, new, "--summary", second, "--summary", first)
     assert right["sides"]["base"]["run"]["server_version"] == "stub"
 
@@ -382,14 +382,14 @@ def test_a_hostile_manifest_is_a_note_and_no_traceback(command: Command, score: 
     manifest_path(new).write_text(json.dumps(document)[:-1] + f', "parameters": {{"deep": {nested}}}}}')
     done = command("compare", base, new, "--quiet", stub=StubTransport(never))
     assert (done.exit_code, done.exception) == (0, None), done.output
-    assert ("times.cpu_s is a whole number that is too large" in done.output) is (deep > 308)
+    assert ("times.cpu_s is too large" in done.output) is (deep > 308)
 
 
 def test_a_parameter_that_is_nested_too_deeply_has_words() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    assert earlier_outputs._short({"where": deep}) == "nested too deeply to be shown"
+    assert earlier_outputs._short({"where": deep}) == "nested too deeply to show"
 
 
 @pytest.mark.parametrize("summary", ["{}", "[]", "nonsense", '{"run": 1, "metrics": {}}'])
@@ -397,15 +397,18 @@ def test_a_summary_that_is_none_is_refused(command: Command, score: Score, tmp_p
     (tmp_path / "s.json").write_text(summary)
     files = [score(name, letters(1)) for name in ("base", "new")]
     done = command("compare", *files, "--summary", tmp_path / "s.json", "--summary", tmp_path / "s.json")
-    assert (done.exit_code, "is no summary of gradewire score" in done.stderr) == (2, True)
+    assert (done.exit_code, "is neither a summary of gradewire score" in done.stderr) == (2, True)
     few = command("compare", *files, "--summary", tmp_path / "s.json")
-    assert (few.exit_code, "give one for each of the 2 files" in few.stderr) == (2, True)
+    assert (few.exit_code, "name one for each of the 2 files" in few.stderr) == (2, True)
 
 
 def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score: Score) -> None:
     files = [score(name, letters(1)) for name in ("base", "new")]
     done = command("compare", *files, "--group-by", "kind")
-    assert "--group-by kind: no row has a value of it: gradewire score --keep-columns" in done.stderr
+    assert (
+        "--group-by kind: no row has a value in this column. Keep columns with gradewire score --keep-columns"
+        in done.stderr
+    )
     done = command("compare", *files, "--where", "kind=a")
     assert "--where kind: " in done.stderr
-    assert "--keep-columns kind keeps it" in done.stderr
+    assert "Keep it with gradewire score --keep-columns kind" in done.stderr

@@ -13,7 +13,7 @@ Compare = Callable[..., Result]
 def test_a_condition_that_holds_has_an_exit_code_of_its_own_and_says_the_figure(compare: Compare) -> None:
     done = compare(letters(50, 60), letters(10, 20), options=("--fail-if", "smile.mean < -0.01"))
     assert done.exit_code == 4
-    assert "--fail-if 'smile.mean < -0.01' holds of new: it is -0.4" in done.stderr
+    assert "--fail-if 'smile.mean < -0.01' holds for new: the value is -0.4" in done.stderr
     assert "new minus base: 2 pairs" in done.stdout
 
 
@@ -27,8 +27,8 @@ def test_every_condition_that_holds_is_told_of_every_candidate(compare: Compare)
     options = ("--fail-if", "smile.losses > 0.4", "--fail-if", "smile.wins <= 0")
     done = compare(letters(50, 60), letters(10, 60), letters(90, 99), options=options)
     assert done.exit_code == 4
-    assert "--fail-if 'smile.losses > 0.4' holds of new: it is 0.5" in done.stderr
-    assert "--fail-if 'smile.wins <= 0' holds of new: it is 0" in done.stderr
+    assert "--fail-if 'smile.losses > 0.4' holds for new: the value is 0.5" in done.stderr
+    assert "--fail-if 'smile.wins <= 0' holds for new: the value is 0" in done.stderr
     assert "of third" not in done.stderr
 
 
@@ -40,9 +40,9 @@ def test_a_metric_may_be_written_as_metrics_takes_it(compare: Compare) -> None:
 @pytest.mark.parametrize(
     ("condition", "why"),
     [
-        ("smile.mean.low < -0.5", "there are too few questions for an interval"),
+        ("smile.mean.low < -0.5", "too few questions for an interval"),
         ("smile.share_right < -0.5", "smile gives no verdicts"),
-        ("smile.p < 0.05", "there are too few questions for an interval"),
+        ("smile.p < 0.05", "too few questions for an interval"),
     ],
 )
 def test_a_figure_that_is_not_defined_is_an_error_and_no_pass(
@@ -51,7 +51,7 @@ def test_a_figure_that_is_not_defined_is_an_error_and_no_pass(
     options = ("--fail-if", condition, "--out", tmp_path / "pairs.jsonl", "--json", tmp_path / "f.json")
     done = compare(letters(50), letters(10), options=options)
     assert done.exit_code == 2
-    assert f"{condition.split(maxsplit=1)[0].partition('.')[2]} of new is not defined: {why}" in done.stderr
+    assert f"{condition.split(maxsplit=1)[0].partition('.')[2]} of new is undefined: {why}" in done.stderr
     # What was computed is not lost for it.
     assert len(read_rows((tmp_path / "pairs.jsonl").read_text())) == 1
     assert (tmp_path / "f.json").exists()
@@ -61,9 +61,9 @@ def test_all_conditions_are_told_where_one_has_no_figure(compare: Compare, tmp_p
     options = ("--fail-if", "smile.mean.low < 0", "--fail-if", "smile.mean < 0", "--fail-if", "smile.share_right < 0")
     done = compare(letters(50), letters(10), options=(*options, "--json", tmp_path / "f.json"))
     assert done.exit_code == 2
-    assert "--fail-if 'smile.mean < 0' holds of new: it is -0.4" in done.stderr
-    assert "mean.low of new is not defined" in done.stderr
-    assert "share_right of new is not defined" in done.stderr
+    assert "--fail-if 'smile.mean < 0' holds for new: the value is -0.4" in done.stderr
+    assert "mean.low of new is undefined" in done.stderr
+    assert "share_right of new is undefined" in done.stderr
     told = json.loads((tmp_path / "f.json").read_text())["conditions"]
     assert [(each["value"], each["holds"], bool(each["problem"])) for each in told] == [
         (None, False, True),
@@ -76,14 +76,19 @@ def test_conditions_say_on_how_many_rows_they_rest(compare: Compare) -> None:
     options = ("--fail-if", "smile.mean < 0", "--fail-if", "smile.wins.p < 0.001")
     done = compare(letters(*[50] * 20), letters(*[50] * 5, *[0] * 7), options=options)
     assert done.exit_code == 0
-    assert done.stderr.count("figures of smile rest on 5 pairs: new answers 12 of 20 rows of base; conditions on") == 1
+    assert (
+        done.stderr.count(
+            "values of smile use only 5 pairs: new answers 12 of 20 rows of base. For the others, add conditions on"
+        )
+        == 1
+    )
     assert "rest on" not in compare(letters(*[50] * 20), letters(*[50] * 20), options=options).stderr
 
 
 def test_without_any_score_no_condition_passes(compare: Compare) -> None:
     done = compare(letters(0), letters(10), options=("--fail-if", "smile.mean > 5"))
     assert done.exit_code == 2
-    assert "mean of new is not defined: no pair has two scores of smile" in done.stderr
+    assert "mean of new is undefined: no pair has two scores of smile" in done.stderr
     wins = compare(letters(0), letters(10), options=("--fail-if", "smile.wins > 0.9"))
     assert wins.exit_code == 2
     assert "no pair has two scores of smile" in wins.stderr

@@ -43,7 +43,7 @@ def test_the_same_words_with_other_references_or_about_another_image_are_another
     one = side("a", asked("x", image_id=1), asked("x", image_id=2))
     other = side("b", asked("x", image_id=2), asked("x", image_id=3), start=10)
     assert numbers(matched(one, other)) == [(1, 10)]
-    with pytest.raises(InputError, match="no row of b is a row of a, by id or by question"):
+    with pytest.raises(InputError, match="no row of b matches one of a by id or question"):
         matched(side("a", asked("x")), side("b", asked("x", references=["other"])))
 
 
@@ -72,13 +72,13 @@ def test_an_id_of_one_data_set_is_none_of_another() -> None:
 def test_rows_of_one_id_that_ask_different_questions_are_refused() -> None:
     one, other = side("a", asked("x", id=1), asked("y", id=2)), side("b", asked("y", id=1), asked("x", id=2))
     with pytest.raises(
-        InputError, match=re.escape("2 rows of one id ask different questions in a and b: 1 asks 'x' and 'y'")
+        InputError, match=re.escape("2 rows with the same id have different questions in a and b: 1 asks 'x' and 'y'")
     ):
         matched(one, other)
     assert matched(one, other, "question").rule == "question"
     by_id = matched(one, other, "id")
     assert numbers(by_id) == [(0, 0), (1, 1)]
-    assert "2 pairs of a and b have one id and ask different questions" in list(by_id.notes())
+    assert "2 pairs of a and b have the same id but different questions" in list(by_id.notes())
 
 
 def test_a_row_without_a_question_is_no_other_question() -> None:
@@ -88,7 +88,7 @@ def test_a_row_without_a_question_is_no_other_question() -> None:
 
 def test_two_rows_of_one_question_are_refused_by_their_places_or_the_first_is_taken() -> None:
     one, other = side("a", asked("x", id=1)), side("b", asked("x", id=1), asked("x", id=1), start=10)
-    with pytest.raises(InputError, match="b: line 1 and line 2 have the same id 1: which is to be compared"):
+    with pytest.raises(InputError, match=r"b: line 1 and line 2 have the same id 1\. Use --duplicates first"):
         matched(one, other)
     found = matched(one, other, duplicates="first")
     assert (numbers(found), [row.index for row in found.repeated]) == ([(0, 10)], [11])
@@ -118,13 +118,13 @@ def test_numbers_match_only_what_says_nothing_else() -> None:
     bare = [side(name, {}, {}, start=start) for name, start in (("a", 0), ("b", 10))]
     assert (matched(*bare).rule, numbers(matched(*bare))) == ("row", [(0, 10), (1, 11)])
     texts = [side(name, {"prediction": "p", "references": "r"}) for name in "ab"]
-    with pytest.raises(InputError, match="no row of b is a row of a"):
+    with pytest.raises(InputError, match="no row of b matches one of a"):
         matched(*texts)
     assert matched(*texts, "row").rule == "row"
 
 
 def test_a_rule_that_fits_nothing_says_so() -> None:
-    with pytest.raises(InputError, match="--match id: no row of b has the id of one of a"):
+    with pytest.raises(InputError, match="--match id: no row of b has the same id as one of a"):
         matched(side("a", asked("x")), side("b", asked("x")), "id")
 
 

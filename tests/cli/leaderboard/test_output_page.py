@@ -57,7 +57,7 @@ def test_everything_is_there() -> None:
         "won against model 2",
         "counting",
         "shown first",
-        "People's majority votes reproduced",
+        "Annotators' majority votes reproduced",
         "The two orders have different winners · probability of A 0.510 · A first: A · B first: B",
         "A: model 0 a cat B: model 1 a dog",
     ):
@@ -102,7 +102,7 @@ def test_a_large_field_stays_within_the_size() -> None:
     assert len(page) <= MAX_BYTES
     text = Elements(page.decode()).text
     assert f"The first {MAX_MODELS} of 90 models are shown." in text
-    assert "50 of 500 are shown" in text
+    assert "50 of 500 shown" in text
     assert "characters 1 to 1,200 of 5,000" in text
 
 

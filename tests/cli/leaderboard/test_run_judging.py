@@ -94,7 +94,7 @@ def test_a_new_model_joins_and_old_pairs_are_not_judged_again(
     out, stub = tmp_path / "pairs.jsonl", Counting()
     command("leaderboard", *files[1:], *OPTIONS, "--out", out)
     before = out.read_bytes()
-    assert "give --resume" in command("leaderboard", *files, *OPTIONS, "--out", out).output
+    assert "Use --resume" in command("leaderboard", *files, *OPTIONS, "--out", out).output
     done = command("leaderboard", *files, *OPTIONS, "--out", out, "--resume", stub=stub)
     assert done.exit_code == 0, done.output
     assert out.read_bytes().startswith(before)
@@ -120,7 +120,7 @@ def test_answers_that_changed_are_judged_anew(command: Command, files: list[Path
     rows[3]["prediction"] = "a" * 90
     write_rows(files[2], rows)
     done = command("leaderboard", *files, *OPTIONS, "--out", out, "--resume")
-    assert "2 pairs were judged again, for their answers changed" in done.output
+    assert "2 pairs were judged again because their answers changed" in done.output
     assert len(read_rows(out.read_text())) == 3 * 14 + 2
     assert command("leaderboard", *files, *OPTIONS, "--out", out, "--resume").exit_code == 0
 
@@ -130,7 +130,7 @@ def test_another_chooser_may_not_go_on_with_a_file(command: Command, files: list
     command("leaderboard", *files, *OPTIONS, "--out", out)
     for options, named in ((["--by", "rouge_l"], "by"), (["--by", "smile", "--tie-margin", "0"], "tie_margin")):
         done = command("leaderboard", *files, "--resamples", "100", *options, "--out", out, "--resume")
-        assert (done.exit_code, f"was made otherwise: {named} was" in done.output) == (2, True)
+        assert (done.exit_code, f"was made with other settings: {named} was" in done.output) == (2, True)
     done = command("leaderboard", *files, "--resamples", "100", "--by", "rouge_l", "--out", out, "--overwrite")
     assert done.exit_code == 0
 
@@ -142,9 +142,9 @@ def test_models_in_a_column_and_rows_that_cannot_be_compared(command: Command, t
     done = command("leaderboard", file, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
     assert json.loads(figures.read_text())["pairs"] == 42
-    assert "the model has an answer to the question already (first at line 43)" in done.output
-    assert "nothing tells which question it answers (first at line 44)" in done.output
-    assert "1 rows were left out: the row cannot be read" in done.output
+    assert "the model already has an answer to the question (first at line 43)" in done.output
+    assert "its question is unknown (first at line 44)" in done.output
+    assert "left out 1 rows: the row cannot be read" in done.output
 
 
 def test_blank_answers_lose_to_others_and_tie_with_blank_ones(
@@ -162,7 +162,7 @@ def test_blank_answers_lose_to_others_and_tie_with_blank_ones(
     }
     assert found["without_winner"] == {"EMPTY_PREDICTION": 14}
     assert "14 pairs without a winner count as ties: EMPTY_PREDICTION 14" in done.output
-    assert "28 pairs were lost by a blank answer" in done.output
+    assert "28 pairs lost by a blank answer" in done.output
     assert {row["winner"] for row in read_rows(out.read_text()) if row["status"] != "OK"} == {None}, "nobody said so"
 
 
@@ -177,11 +177,11 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     figures = tmp_path / "board.json"
     done = command("leaderboard", *files, recorded, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
-    assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
+    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
     again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
     done = command("leaderboard", *files, again, *OPTIONS)
-    assert "judged 28 pairs by smile; 0 were known, 14 of other files" in done.output
-    assert "were saved" not in done.output, "a pair that stands there three times saves none"
+    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
+    assert "were not needed" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
 
@@ -189,9 +189,9 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     ("options", "message"),
     [
         (["--resume"], "--resume and --overwrite need --out FILE"),
-        (["--max-pairs", "5"], "--max-pairs stands beside --target-width"),
-        (["--target-width", "50"], "--target-width is for judges"),
-        (["--by", "smile,rouge_l"], "--by smile,rouge_l: name one metric that chooses"),
+        (["--max-pairs", "5"], "--max-pairs needs --target-width"),
+        (["--target-width", "50"], "--target-width works only with a judge"),
+        (["--by", "smile,rouge_l"], "--by smile,rouge_l: name one metric only"),
         (["--by", "smiles"], "smiles"),
     ],
 )
@@ -204,13 +204,13 @@ def test_wrong_options_are_told(command: Command, files: list[Path], options: li
 def test_nothing_to_judge_takes_no_out(command: Command, tmp_path: Path) -> None:
     pairs = write_rows(tmp_path / "pairs.jsonl", [{"model_a": "x", "model_b": "y", "winner": "tie"}])
     done = command("leaderboard", pairs, "--out", tmp_path / "out.jsonl")
-    assert (done.exit_code, "FILE has judged pairs alone" in done.output) == (2, True)
+    assert (done.exit_code, "FILE has only judged pairs" in done.output) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "no two answers are to the same question"),
+        (b"", "no two answers have the same question"),
         (bytes(range(128, 256)) * 20, "the row cannot be read"),
         (b'{"question_id": "q", "prediction": "a", "model": "x"}\n', "models: x"),
         (b'{"question_id": "q", "prediction": "a", "model": "%s"}\n' % (b"x" * 201), "more than 200 characters"),

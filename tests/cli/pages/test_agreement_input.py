@@ -16,11 +16,11 @@ from gradewire_cli.problems import InputError
 
 def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_of(random_rows(600, metrics=2))
-    assert "up to 25 in each" in render(report).decode()
+    assert "up to 25 answers in each" in render(report).decode()
     monkeypatch.setattr(page, "MAX_BYTES", 100_000)
     small = render(report)
     assert len(small) <= 100_000
-    assert re.search("up to (15|10|6|3|1) in each", small.decode())
+    assert re.search("up to (15|10|6|3|1) answers in each", small.decode())
 
 
 def test_hundreds_of_references_and_long_words_stay_within_the_size() -> None:
@@ -52,7 +52,7 @@ def test_of_a_thousand_models_the_largest_cells_are_shown_and_how_many_are_not()
     # 600 rows in 2 data sets: 400 models with one row each, and one in both data sets.
     there = len(report.agreement.metrics[0].cells)
     assert there == 402 + 2 + 401 + 1
-    assert f"The 200 largest of {there:,} lines of each metric are shown; --json has the figures of all." in text
+    assert f"The 200 largest of {there:,} lines of each metric are shown. Use --json for all values." in text
     lines = written.decode().split("data-metric=")[1:]
     assert len(lines) == 2 * 200 + 3  # the paired differences have it too
     assert sum('data-model="big"' in line.split(">")[0] for line in lines) == 2 * 3
@@ -68,7 +68,7 @@ def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.
     assert "The 0 largest of 1,203 lines of each metric" in small
     assert "The first 0 of 3 lines are shown" in small
     monkeypatch.setattr(page, "MAX_BYTES", 10_000)
-    with pytest.raises(InputError, match="without a single answer or cell"):
+    with pytest.raises(InputError, match="even without any answer or cell"):
         render(report)
 
 

@@ -99,9 +99,7 @@ def test_a_roc_curve_goes_corner_to_corner_and_marks_the_verdict() -> None:
     assert path.startswith(f"M{LEFT:g} {BOTTOM:g}L")
     assert path.endswith(f"L{RIGHT:g} {TOP:g}")
     assert boxes(chart) == [("verdict", (LEFT + RIGHT) / 2 - 4, 8)]
-    assert (
-        "AUC 0.750; 2 right, 2 wrong; its verdict finds 100% of the right and passes 50% of the wrong" in chart.summary
-    )
+    assert "AUC 0.750; 2 right, 2 wrong; the verdict accepts 100% of right and 50% of wrong answers" in chart.summary
     assert not boxes(roc_chart("smile", roc, np.array([1.0, np.nan, 1.0, np.nan]), right))
 
 
@@ -117,7 +115,7 @@ def test_calibration_stands_where_its_bins_do() -> None:
     outside = CalibrationCurve([CalibrationBin(4, 1.0, 4, 2, 6), bins[1]], math.nan)
     wide = calibration_chart("smile", outside, math.nan)
     assert not paths(wide, "diagonal")
-    assert wide.summary == "scores leave [0, 1]: no ECE"
+    assert wide.summary == "scores outside [0, 1]: no ECE"
 
 
 def test_each_label_has_a_strip_all_on_one_scale() -> None:

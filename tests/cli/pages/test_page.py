@@ -245,14 +245,14 @@ def test_scores_of_other_ranges_have_axes_of_their_own() -> None:
         for row, score in zip(rows, scores, strict=True)
     ]
     text = page_of(wide)
-    assert "scores leave [0, 1]: no ECE" in text
+    assert "scores outside [0, 1]: no ECE" in text
     assert ">\u22125<" in text
     assert ">0<" in text
 
 
 def test_rows_and_labels_that_do_not_belong_together_are_refused() -> None:
     report = report_of(simple_rows())
-    with pytest.raises(ValueError, match="3 rows beside 4 labels"):
+    with pytest.raises(ValueError, match="3 rows but 4 labels"):
         ReportInput(
             source="", created="", rows=report.rows[:3], judged=report.judged, agreement=AgreementReport(metrics=[])
         )

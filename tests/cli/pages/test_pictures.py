@@ -119,7 +119,7 @@ def test_a_file_elsewhere_is_linked_and_not_embedded(album: Album, tmp_path: Pat
     for named in ("../private.png", str(tmp_path / "private.png"), "link.png"):
         found = shown(album, named)
         assert (found.source, found.link) == ("", "../private.png")
-        assert "outside of the folder" in found.note
+        assert "outside the folder" in found.note
     assert album.embedded_characters == 0
 
 
@@ -139,7 +139,7 @@ def test_a_large_picture_is_linked_and_a_page_holds_so_much_of_them(
 ) -> None:
     (tmp_path / "rows" / "large.png").write_bytes(png(padding=MAX_PICTURE_BYTES))
     found = shown(album, "large.png")
-    assert (found.source, found.link, found.note) == ("", "../rows/large.png", "too large to be shown")
+    assert (found.source, found.link, found.note) == ("", "../rows/large.png", "too large to show")
     assert shown(album, data_uri(png(padding=MAX_PICTURE_BYTES))).source == ""
     assert shown(album, data_uri(png(padding=3 * MAX_PICTURE_BYTES))).source == ""
     monkeypatch.setattr(pictures, "MAX_EMBEDDED_CHARACTERS", 2 * len(data_uri(png())) + 10)

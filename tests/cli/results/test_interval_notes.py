@@ -50,7 +50,7 @@ def test_one_question_gives_no_interval_in_any_output_and_is_told(command: Comma
     for text in (screen, page):
         assert "intervals: none" in text
         assert "fewer than 10 questions" in text
-        assert "tells questions apart): all rows" in text
+        assert "to tell questions apart): all rows" in text
         assert "p < " not in text
         assert "p <= " not in text
         assert " [" not in text
@@ -87,7 +87,7 @@ def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
         NamedEstimate("sbert", "AUC", "c", bare),
         NamedEstimate("sbert", "F1", "d", Estimate(NAN, NAN, NAN, 0)),
     ]
-    assert next(undefined_draws(named)).endswith("leaves out: sbert, tau-b of b (50 of 200)")
+    assert next(undefined_draws(named)).endswith("undefined in them: sbert, tau-b of b (50 of 200)")
     assert next(without_interval(named)).endswith("questions apart): c")
     assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
     many = [NamedEstimate("sbert", "AUC", str(place), bare) for place in range(1000)]
@@ -113,7 +113,7 @@ def test_a_place_stands_alone_only_where_nobody_has_an_interval_each_reason_apar
     assert "draws" not in too_few
     # In nq nobody has an interval of the AUC, but of F1.
     assert too_few.endswith("): nq (AUC); tq; vqa, all rows (AUC)")
-    assert too_undefined.endswith("more than half of the draws leave the figure undefined: vqa, all rows (F1)")
+    assert too_undefined.endswith("the statistic is undefined in more than half of the draws: vqa, all rows (F1)")
 
 
 def test_a_metric_that_fails_on_most_rows_is_named_and_the_others_keep_their_intervals(
@@ -127,7 +127,7 @@ def test_a_metric_that_fails_on_most_rows_is_named_and_the_others_keep_their_int
         assert done.exit_code == 0, done.output
         [line] = [line for line in done.stdout.splitlines() if line.startswith("no interval")]
         # The mean size of a deviation is a mean of cells, of which there is one.
-        assert line.partition("tells questions apart): ")[2] in {
+        assert line.partition("to tell questions apart): ")[2] in {
             "vqa_accuracy, all rows",
             "vqa_accuracy, all rows; vqa_accuracy, cells' mean",
         }

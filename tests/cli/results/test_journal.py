@@ -78,7 +78,7 @@ def test_a_disk_that_is_full_leaves_whole_lines(tmp_path: Path, monkeypatch: pyt
             close = staticmethod(stream.close)
 
         monkeypatch.setattr(journal, "_stream", Full())
-        with pytest.raises(InputError, match="No space left on device; --resume goes on from what is there"):
+        with pytest.raises(InputError, match="No space left on device; use --resume to continue"):
             journal.write(b"one\ntwo\nthree\n" + b"x" * 20)
         Full.left = 0
         monkeypatch.setattr(journal, "_stream", stream)
@@ -104,7 +104,7 @@ def test_a_file_that_may_not_grow_is_cut_at_a_whole_row_and_gone_on_with(tmp_pat
         return done.returncode, done.stderr
 
     code, said = gradewire(at_most=10_001)
-    assert (code, said) == (2, f"Error: {out}: File too large; --resume goes on from what is there\n")
+    assert (code, said) == (2, f"Error: {out}: File too large; use --resume to continue\n")
     broken = out.read_bytes()
     assert broken.endswith(b"\n")
     assert 9_000 < len(broken) <= 10_001
@@ -122,7 +122,7 @@ def test_a_second_run_is_told_whose_file_it_is_until_the_first_is_killed(tmp_pat
             assert first.poll() is None
             assert time.monotonic() < give_up
             time.sleep(0.01)
-        said = rf"{path}: another run writes there \(process {first.pid} on \S+\): wait for its end, or give another"
+        said = rf"{path}: another run writes it \(process {first.pid} on \S+\)\. Wait until it ends, or use another"
         with pytest.raises(InputError, match=said), Journal(path):
             pass
         assert path.read_bytes() == b"one\n"
@@ -144,7 +144,7 @@ def test_a_command_does_not_write_where_another_run_does(tmp_path: Path, command
     for resume in ([], ["--resume"]):
         with Journal(out):
             done = command(name, *files, "--out", out, *resume, "--quiet")
-        assert (done.exit_code, f"{out}: another run writes there (process {os.getpid()}" in done.stderr) == (2, True)
+        assert (done.exit_code, f"{out}: another run writes it (process {os.getpid()}" in done.stderr) == (2, True)
         assert not out.exists()
     for resume in ([], ["--resume"], ["--resume"]):
         done = command(name, *files, "--out", out, *resume, "--quiet")
@@ -180,7 +180,7 @@ def test_of_two_runs_on_a_new_output_the_second_is_told_the_number_of_the_first(
             command = [sys.executable, "-c", PROGRAM, *arguments, *options]
             second = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
             assert second.returncode == 2
-            assert f"another run writes there (process {first.pid} on " in second.stderr
+            assert f"another run writes it (process {first.pid} on " in second.stderr
         first.communicate("\n")
     assert first.returncode == 0
     assert out.read_bytes()
@@ -191,7 +191,7 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     path, link = tmp_path / "out", tmp_path / "link"
     path.write_bytes(b"")
     link.symlink_to(path)
-    with Journal(path), pytest.raises(InputError, match="another run writes there"), Journal(link):
+    with Journal(path), pytest.raises(InputError, match="another run writes it"), Journal(link):
         pass
 
 
@@ -210,7 +210,7 @@ def test_a_lock_that_was_removed_keeps_nobody_out(tmp_path: Path, monkeypatch: p
         patched.setattr(journal_module.os, "open", opened)
         with Journal(path):
             assert removed
-            with pytest.raises(InputError, match="another run writes there"), Journal(path):
+            with pytest.raises(InputError, match="another run writes it"), Journal(path):
                 pass
     assert not list(tmp_path.iterdir())
 
@@ -229,6 +229,6 @@ def test_what_differs_is_named_with_the_way_out() -> None:
     with pytest.raises(InputError) as refused:
         refuse_other_run("out", identity_differences({"by": "a"}, {"by": "b", "tie_margin": 0.0}))
     assert str(refused.value) == (
-        "--resume: out was made otherwise: by was a and is b; tie_margin was nothing and is 0.0: give the same, "
-        "another --out, or --overwrite"
+        "--resume: out was made with other settings: by was a, now b; tie_margin was nothing, now 0.0. To go on, "
+        "use the same, another --out, or --overwrite"
     )

@@ -33,7 +33,7 @@ def test_score_does_not_write_over_its_input(command: Command, tmp_path: Path, k
     out = link(kind, file, tmp_path / "b.jsonl")
     done = command("score", file, "--out", out, mode)
     assert (done.exit_code, file.read_bytes()) == (2, before)
-    assert f"--out: {out} is the input ({file}) itself" in done.stderr
+    assert f"--out: {out} is also the input ({file})" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["same", "symlink", "hard link"])
@@ -47,7 +47,7 @@ def test_score_does_not_remove_an_input_that_is_called_like_its_helper(
     link(kind, file, tmp_path / "out.jsonl.resume")
     done = command("score", file, "--input-format", "jsonl", "--out", tmp_path / "out.jsonl", *mode)
     assert (done.exit_code, file.read_bytes()) == (2, before)
-    assert "is the input" in done.stderr
+    assert "is also the input" in done.stderr
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -58,7 +58,7 @@ def test_score_does_not_write_over_its_standard_input(tmp_path: Path) -> None:
     with file.open("rb") as stream:
         done = subprocess.run([*arguments, file], stdin=stream, capture_output=True, text=True, check=False)
     assert (done.returncode, file.read_bytes()) == (2, before)
-    assert "is the input (-) itself" in done.stderr
+    assert "is also the input (-)" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["same", "symlink", "hard link"])
@@ -79,15 +79,21 @@ AGREE = ("agree", "a.jsonl", "--metrics", "smile")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("score", "a.jsonl", "--out", "x.csv", "--summary-json", "./x.csv"), "--summary-json x.csv: this file is no"),
+        (
+            ("score", "a.jsonl", "--out", "x.csv", "--summary-json", "./x.csv"),
+            "--summary-json x.csv: .csv is another format",
+        ),
         (("score", "a.jsonl", "--out", "x.json1", "--summary-json", "x.json"), "cannot write .json1"),
-        (("score", "a.jsonl", "--out", "none/x.csv"), "--out: there is no folder none for x.csv"),
-        (("score", "a.jsonl", "--summary-json", "none/x.json"), "--summary-json: there is no folder none for x.json"),
-        ((*AGREE, "--csv", "x", "--latex", "./x"), "--csv and --latex both write x: give another file"),
-        ((*AGREE, "--csv", "none/x.csv"), "--csv: there is no folder none"),
-        ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: this file is no .xlsx: end its name in .csv"),
-        ((*AGREE, "--report", "x.pdf"), "--report x.pdf: this file is no .pdf: end its name in .html or .htm"),
-        (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: this file is no .tex"),
+        (("score", "a.jsonl", "--out", "none/x.csv"), "--out: folder none does not exist"),
+        (("score", "a.jsonl", "--summary-json", "none/x.json"), "--summary-json: folder none does not exist"),
+        ((*AGREE, "--csv", "x", "--latex", "./x"), "--csv and --latex both write x. Use different files"),
+        ((*AGREE, "--csv", "none/x.csv"), "--csv: folder none does not exist"),
+        ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: .xlsx is another format. Use a name that ends in .csv"),
+        (
+            (*AGREE, "--report", "x.pdf"),
+            "--report x.pdf: .pdf is another format. Use a name that ends in .html or .htm",
+        ),
+        (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: .tex is another format"),
     ],
 )
 def test_outputs_are_checked_before_any_row_is_scored(

@@ -69,7 +69,7 @@ def test_any_state_of_the_file_ends_as_a_straight_run(
     good = [kind for kind in kinds if kind in {"done", "invalid"}]
     if "changed" in kinds and not good:
         before = path.read_bytes()
-        with pytest.raises(InputError, match="none of which is a row of this input"):
+        with pytest.raises(InputError, match="but none is in this input"):
             run(path, rows)
         assert (path.read_bytes(), list(path.parent.iterdir())) == (before, [path])
         return
@@ -100,11 +100,11 @@ def test_good_rows_behind_a_failed_one_wait_in_a_file_beside(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("smile:v1/1?model=m@ffffffffffff&sentence_weight=0.3&synthetic=none", "in model of smile"),
-        ("smile:v1/1?model=m@0123456789ab&sentence_weight=0.5&synthetic=none", "in sentence_weight of smile"),
-        ("smile:fast/1?model=m@0123456789ab&sentence_weight=0.3&synthetic=none", "in preset of smile"),
-        (f"{LINES['smile']}&reference_set=a", "in reference_set of smile"),
-        ("smile:v1/2?model=m@0123456789ab&sentence_weight=0.3&synthetic=inline", "in synthetic and version of smile"),
+        ("smile:v1/1?model=m@ffffffffffff&sentence_weight=0.3&synthetic=none", "smile differs in model"),
+        ("smile:v1/1?model=m@0123456789ab&sentence_weight=0.5&synthetic=none", "smile differs in sentence_weight"),
+        ("smile:fast/1?model=m@0123456789ab&sentence_weight=0.3&synthetic=none", "smile differs in preset"),
+        (f"{LINES['smile']}&reference_set=a", "smile differs in reference_set"),
+        ("smile:v1/2?model=m@0123456789ab&sentence_weight=0.3&synthetic=inline", "differs in synthetic and version"),
     ],
 )
 def test_other_definitions_are_refused_and_named(line: str, said: str, tmp_path: Path) -> None:
@@ -119,14 +119,14 @@ def test_other_definitions_are_refused_and_named(line: str, said: str, tmp_path:
 def test_other_metrics_are_refused_and_named(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(encode_row({"id": "0", "index": 0, "scores": {"sbert": {"status": "OK"}}, "digest": "d"}))
-    with pytest.raises(InputError, match="has the metrics sbert and this run computes smile"):
+    with pytest.raises(InputError, match="has the metrics sbert, but this run computes smile"):
         run(path, [row(0)])
 
 
 def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("dear diary\nnot yours\n")
-    with pytest.raises(InputError, match="line 1 is no output row"):
+    with pytest.raises(InputError, match="line 1 is not an output row"):
         run(path, [row(0)])
     assert path.read_text() == "dear diary\nnot yours\n"
 
@@ -144,7 +144,7 @@ def test_rows_of_another_input_are_refused_and_left_alone(tmp_path: Path, *, asi
     path = tmp_path / ("out.jsonl.resume" if aside else "out.jsonl")
     before = b"".join(encode_row(result(row(index, "other"))) for index in range(3))
     path.write_bytes(before)
-    with pytest.raises(InputError, match="has 3 finished rows, none of which is a row of this input"):
+    with pytest.raises(InputError, match="has 3 finished rows, but none is in this input"):
         run(tmp_path / "out.jsonl", [row(index) for index in range(5)])
     assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
 

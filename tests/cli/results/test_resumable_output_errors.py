@@ -46,7 +46,7 @@ def test_devices_that_cannot_be_synced_are_fine(tmp_path: Path, device: str) -> 
 
 def test_a_full_device_is_named_with_the_way_on(tmp_path: Path) -> None:
     code, err = gradewire("score", write_rows(tmp_path / "a.jsonl", ROWS), "--out", "/dev/full", "--overwrite")
-    said = "Error: /dev/full: No space left on device; --resume goes on from what is there\n"
+    said = "Error: /dev/full: No space left on device; use --resume to continue\n"
     assert (code, err) == (2, said)
 
 
@@ -54,8 +54,8 @@ def test_a_full_device_is_named_with_the_way_on(tmp_path: Path) -> None:
 def test_a_full_standard_output_is_named_with_the_way_out(tmp_path: Path, format_: str) -> None:
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     code, err = gradewire("score", file, "--format", format_, stdout="/dev/full")
-    way_out = "with --out FILE, --resume goes on from what is there"
-    assert (code, err) == (2, f"Error: standard output: No space left on device; {way_out}\n")
+    way_out = "With --out FILE you can continue a run by --resume"
+    assert (code, err) == (2, f"Error: standard output: No space left on device. {way_out}\n")
 
 
 def test_figures_on_a_full_standard_output_are_one_line(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_interrupted_run_counts_the_rows_of_the_file(command: Command, tmp_pa
     done = command("score", file, "--out", out, stub=StubTransport(later))
     there = len(list(read_results(out)))
     assert 0 < there <= 300
-    said = f"interrupted; {there} rows are in {out}, go on with --resume\n"
+    said = f"interrupted; {there} rows are in {out}. Continue with --resume\n"
     assert (done.exit_code, done.stderr) == (130, said)
     # Before a single row of the earlier run is looked at, they are there all the same.
     done = command("score", file, "--out", out, "--resume", stub=StubTransport(at_once))

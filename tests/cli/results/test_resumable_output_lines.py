@@ -54,7 +54,7 @@ def test_one_line_is_one_definition(line: str) -> None:
     "line", ["cider/1?corpus=prepared&reference_set=prod", "bertscore/1?idf=prepared&model=m@0123&reference_set=prod"]
 )
 def test_over_a_set_whose_content_is_not_named_scores_are_not_mixed(line: str) -> None:
-    with pytest.raises(InputError, match=r"does not say over which content \(NAME@DIGEST\).*--overwrite"):
+    with pytest.raises(InputError, match=r"does not name the content \(NAME@DIGEST\).*--overwrite"):
         check(line, line)
     with pytest.raises(InputError, match="differs in reference_set"):
         check(line, f"{line}@{DIGEST}")
@@ -62,13 +62,13 @@ def test_over_a_set_whose_content_is_not_named_scores_are_not_mixed(line: str) -
 
 def test_another_corpus_is_another_definition() -> None:
     line = "cider/1?corpus=prepared&reference_set=prod@"
-    with pytest.raises(InputError, match="differs in reference_set of it"):
+    with pytest.raises(InputError, match="it differs in reference_set"):
         check(line + DIGEST, line + DIGEST[::-1])
 
 
 def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_before() -> None:
     row = {"scores": {"smile": {"line": "smile:v1/1"}}}
-    told = r"the metrics smile and .* smile, correctness: name .*, --metrics smile, give "
+    told = r"the metrics smile, but .* smile, correctness\. Name .*--metrics smile.*use "
     with pytest.raises(InputError, match=told):
         check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "correctness": "correctness/2"})
 
@@ -76,11 +76,11 @@ def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_bef
 @pytest.mark.parametrize(
     ("there", "here", "way_out"),
     [
-        ("correctness/1?model=m", "correctness/2?model=m", "give another --out"),
-        ("smile:v1/1", "smile:fast/1", "give the same options, another --out"),
-        ("", "smile:v1/1", "give the same options, another --out"),
+        ("correctness/1?model=m", "correctness/2?model=m", "Use another --out"),
+        ("smile:v1/1", "smile:fast/1", "Use the same options, another --out"),
+        ("", "smile:v1/1", "Use the same options, another --out"),
     ],
 )
 def test_nobody_is_asked_for_options_that_cannot_help(there: str, here: str, way_out: str) -> None:
-    with pytest.raises(InputError, match=f"this run computes {here.partition('?')[0]}.*: {way_out}"):
+    with pytest.raises(InputError, match=rf"this run computes {here.partition('?')[0]}.*\. {way_out}"):
         check(there, here)

@@ -9,7 +9,7 @@ from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.results.resumable_output import verdict
-from gradewire_cli.results.summary import Summary, remarks
+from gradewire_cli.results.summary import Summary, result_notes
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -56,12 +56,12 @@ def summary_of(label: str, results: list[dict[str, Any]], *, line: str = SMILE) 
 def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     # As SMILE's: a mean of .70, and 39 of 100 rows called right.
     results = [{"score": 0.9, "correct": True}] * 39 + [{"score": 0.572, "correct": False}] * 61
-    (remark,) = remarks(summary_of("smile", results))
-    assert remark.startswith(
-        "a mean is no share of right answers: smile calls 39.0% of the rows right, and its mean is"
+    (note,) = result_notes(summary_of("smile", results))
+    assert note.startswith(
+        "a mean is not a share of right answers: smile calls 39.0% of the rows right, but its mean is"
     )
-    assert "its mean is 0.700. Read the share right, or score correctness" in remark
-    assert "\n" not in remark
+    assert "its mean is 0.700. Read the share right, or score correctness" in note
+    assert "\n" not in note
 
 
 def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
@@ -70,8 +70,8 @@ def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
     for index in range(3):
         smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
         summary.add({"id": str(index), "scores": {"smile": smile, "correctness": fitted}})
-    (remark,) = remarks(summary)
-    assert remark.endswith("Read the share right, or the mean of correctness, a probability")
+    (note,) = result_notes(summary)
+    assert note.endswith("Read the share right, or the mean of correctness, a probability")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
     ],
 )
 def test_other_means_need_no_remark(results: list[dict[str, Any]], line: str) -> None:
-    assert not list(remarks(summary_of("mine", results, line=line)))
+    assert not list(result_notes(summary_of("mine", results, line=line)))
 
 
 def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: Command, tmp_path: Path) -> None:
@@ -106,10 +106,11 @@ def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: C
     done = command("score", file, "--metrics", "smile", "--out", out, stub=StubTransport(uncalibrated))
     assert done.exit_code == 0, done.output
     assert (
-        "a mean is no share of right answers: smile calls 0.0% of the rows right, and its mean is 0.600" in done.stderr
+        "a mean is not a share of right answers: smile calls 0.0% of the rows right, but its mean is 0.600"
+        in done.stderr
     )
     said = next(line for line in done.stderr.splitlines() if line.startswith("smile is UNCALIBRATED"))
-    name, *arguments = shlex.split(said.partition("Next step: ")[2])
+    name, *arguments = shlex.split(said.partition("Run: ")[2])
     assert (name, arguments) == ("gradewire", ["calibrate", "LABELLED_FILE", "--metric", SMILE])
     # The command is one that there is, and finds the scores under this line.
     options = [str(file) if each == "LABELLED_FILE" else each for each in arguments]

@@ -45,7 +45,7 @@ def test_who_decided_is_counted() -> None:
     (line,) = tally.lines()
     assert line == (
         "decided by correctness 1 (certain), correctness 1 (refused), exact_match 1 (certain), judge 1 (band), "
-        "nobody 1 (band); the judge was asked about 2 of 5 rows, 1 times without an answer"
+        "nobody 1 (band); the judge was called for 2 of 5 rows, 1 calls failed"
     )
     assert tally.document() == {
         "decided": {
@@ -77,8 +77,8 @@ def test_a_sample_tells_of_all_rows() -> None:
         [*cheap, *[0.4] * 10], [*judge, *[0.4] * 10], [*sampled, *[False] * 10], known=[False] * 40 + [True] * 10
     )
     assert (found.sampled, found.known) == (20, 10)
-    assert "the judge's mean score, had it judged all rows: " in tally.lines()[1]
-    assert "the judge's share called right, had it judged all rows: " in tally.lines()[2]
+    assert "the judge's mean score if it judged all rows: " in tally.lines()[1]
+    assert "the judge's share called right if it judged all rows: " in tally.lines()[2]
 
 
 def test_rows_that_are_alike_are_one_draw_and_answers_to_a_question_belong_together() -> None:
@@ -138,8 +138,7 @@ def test_the_command_prints_it_and_keeps_the_parts_of_a_failure(command: Command
     )
     assert done.exit_code == 0, done.output
     assert (
-        "auto: decided by correctness 2 (certain), nobody 1 (band); the judge was asked about 1 of 3 rows"
-        in done.stderr
+        "auto: decided by correctness 2 (certain), nobody 1 (band); the judge was called for 1 of 3 rows" in done.stderr
     )
     written = [json.loads(line)["scores"]["auto"] for line in out.read_text("utf-8").splitlines()]
     assert [(each["status"], each["decided_by"]) for each in written] == [

@@ -155,7 +155,7 @@ def test_nothing_that_is_written_or_told_has_the_key_of_a_url(
         assert "SECRET" not in text
     manifest = json.loads(written["out.jsonl.manifest.json"])
     assert [each["path"] for each in manifest["inputs"]] == shown
-    assert manifest["notes"][0].startswith(f"{shown[1]}: none of the first rows can be read ({shown[1]} line 1")
+    assert manifest["notes"][0].startswith(f"{shown[1]}: all first rows are unreadable ({shown[1]} line 1")
     assert shown[0] in manifest["reproduce"]
 
 
@@ -191,8 +191,8 @@ def test_files_that_differ_in_what_is_not_shown_are_told_apart(
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("memory://urls/none?key=SECRET.SECRET", "memory:///urls/none?…: cannot tell the format from 'no suffix'"),
-        ("memory://urls/none.jsonl?key=SECRET", "cannot tell the format from '.jsonl?…'"),
+        ("memory://urls/none?key=SECRET.SECRET", "memory:///urls/none?…: unknown format (no suffix)"),
+        ("memory://urls/none.jsonl?key=SECRET", "unknown format (.jsonl?…)"),
         ("memory://urls/no*.jsonl?key=SECRET", "no*.jsonl?… matches no file"),
     ],
 )

@@ -118,9 +118,9 @@ GOOD = b'{"references": "a", "prediction": "b"}'
     [
         (b'{"references": "a", "prediction": "b"', "line 2 is not JSON"),
         (b'{"references": "\xff", "prediction": "b"}', "line 2 is not UTF-8"),
-        (b'["a", "b"]', "line 2 is not an object but list"),
-        (b"1" * 5000, "line 2 is not JSON that can be read"),
-        (b"[" * 100_000, "line 2 is not JSON"),
+        (b'["a", "b"]', "line 2 must be an object, not list"),
+        (b"1" * 5000, "line 2 is unreadable JSON"),
+        (b"[" * 100_000, "line 2 is unreadable JSON"),
         (b'{"references": "a"}', "line 2 has no prediction (its columns: references)"),
         (b'{"prediction": "a", "references": null}', "line 2 has no references"),
     ],
@@ -141,10 +141,10 @@ def test_csv_rows_that_do_not_fit_fail_alone(tmp_path: Path) -> None:
     rows = rows_of(path, "csv")
     assert [row.problem for row in rows] == [
         "",
-        "line 3 has 1 cells, the header has 2",
-        "line 4 has 3 cells, the header has 2",
+        "line 3 has 1 cells, but the header has 2",
+        "line 4 has 3 cells, but the header has 2",
         "line 5 is not CSV: ',' expected after '\"'",
-        "line 6 is not UTF-8: save the file as UTF-8, or give its --encoding",
+        "line 6 is not UTF-8. Save the file as UTF-8, or use --encoding",
         "",
         "",
     ]
@@ -200,9 +200,9 @@ def test_labels(name: str, value: object, label: float | None, tmp_path: Path) -
 
 def test_missing_column_names_the_columns_there_are(tmp_path: Path) -> None:
     path = write(tmp_path / "rows", "jsonl", [{"references": "a", "output": "b"}])
-    with pytest.raises(InputError, match=r"no column for prediction.*are: references, output.*--map prediction="):
+    with pytest.raises(InputError, match=r"no column for prediction.*Columns: references, output.*--map prediction="):
         rows_of(path, "jsonl")
-    with pytest.raises(InputError, match="no column 'out'; the columns are: references, output"):
+    with pytest.raises(InputError, match=r"no column 'out'\. Columns: references, output"):
         rows_of(path, "jsonl", RowOptions(columns={"prediction": "out"}))
     assert rows_of(path, "jsonl", RowOptions(columns={"prediction": "output"}))[0].item is not None
 

@@ -82,13 +82,13 @@ FILES = {
         ".csv",
         b"""references,prediction\n"[""['cat', 'kitten']""]",cat\n""",
         _one(["['cat', 'kitten']"], "cat"),
-        says="looks like one itself",
+        says="is a list entry that looks like a list",
     ),
     "json-lists-as-text-in-a-list": RealFile(
         ".jsonl",
         b'{"references": ["[\\"cat\\"]"], "prediction": "cat"}\n',
         _one(['["cat"]'], "cat"),
-        says="looks like one itself",
+        says="is a list entry that looks like a list",
     ),
     "pandas-arrays-and-index": RealFile(".csv", b",references,prediction\n0,['cat' 'kitten'],a cat\n1,['2'],2\n"),
     "pandas-tuples": RealFile(".csv", b"references,prediction\n\"('cat', 'kitten')\",a cat\n\"('2',)\",2\n"),
@@ -111,7 +111,7 @@ FILES = {
         ".csv",
         b"references,prediction\na,x\nb,NaN\nc,<NA>\n",
         [{"references": ["a"], "prediction": "x"}, None, None],
-        says="has no prediction: its prediction holds nothing",
+        says="has no prediction: column prediction is empty",
     ),
     "python-none": RealFile(
         ".csv",
@@ -142,7 +142,7 @@ FILES = {
         ".csv",
         b"references,prediction\n2,2.0\na,cat\n",
         [{"references": ["2"], "prediction": "2.0"}, {"references": ["a"], "prediction": "cat"}],
-        says='written as "2.0" and are left so beside other cells',
+        says='written as "2.0" and kept so because other cells differ',
     ),
     "pandas-numpy-scalars": RealFile(
         ".csv", b"references,prediction\n\"[np.str_('cat'), 'kitten']\",a cat\n[np.str_('2')],2\n"
@@ -151,13 +151,13 @@ FILES = {
         ".csv", b"references,prediction\n[2. 3.5],2\n", _one(["2", "3.5"], "2"), says="is read as 2 references"
     ),
     "pandas-list-with-nan": RealFile(
-        ".csv", b"references,prediction\n\"['cat', nan]\",cat\n", [None], says="is a list that cannot be read"
+        ".csv", b"references,prediction\n\"['cat', nan]\",cat\n", [None], says="is an unreadable list"
     ),
     "list-as-prediction": RealFile(
         ".csv",
         b"references,prediction\ncat,\"['cat', 'dog']\"\n",
         _one(["cat"], "['cat', 'dog']"),
-        says="looks like a list or an object; it is one text here",
+        says="looks like a list or an object, but is read as one text",
     ),
     "object-as-prediction": RealFile(
         ".csv",
@@ -182,21 +182,21 @@ FILES = {
         ".csv",
         b'references,prediction\n"{cat,kitten}",cat\n',
         _one(["{cat,kitten}"], "cat"),
-        says="look like lists and are read as one text each; if they are, write them as JSON",
+        says="look like lists but are read as one text each. If they are lists, write them as JSON",
     ),
     "references-by-line": RealFile(
         ".csv",
         b'references,prediction\n"cat\nkitten",cat\n',
         _one(["cat\nkitten"], "cat"),
-        says="give --reference-separator '\\n'",
+        says="use --reference-separator '\\n'",
     ),
     "two-words-for-nothing": RealFile(
         ".csv",
         b"references,prediction\na,None\nb,-\n",
         [*_one(["a"], "None"), *_one(["b"], "-")],
-        says="give --missing - --missing None",
+        says="use --missing - --missing None",
     ),
-    "csv-under-another-name": RealFile(".jsonl", CSV, [None] * 3, says="give --input-format"),
+    "csv-under-another-name": RealFile(".jsonl", CSV, [None] * 3, says="use --input-format"),
     "pandas-records": RealFile(".json", json.dumps(TWIN).encode()),
     "pandas-table": RealFile(".json", json.dumps({"schema": {}, "data": TWIN}).encode()),
     "pandas-split": RealFile(
@@ -233,7 +233,7 @@ FILES = {
         ".csv",
         b'references,prediction\n"[0, 1]",1\n',
         _one(["0", "1"], "1"),
-        says="'[0, 1]' is read as 2 references; if it is one answer, write it as a list of one text: [\"[0, 1]\"]",
+        says="'[0, 1]' is read as 2 references. If it is one answer, write it as a list of one text: [\"[0, 1]\"]",
     ),
     "polars-separated": RealFile(
         ".csv",
@@ -244,7 +244,7 @@ FILES = {
         ".csv",
         b"references,prediction\ncat;kitten,a cat\ntwo;2,2\n",
         [{"references": ["cat;kitten"], "prediction": "a cat"}, {"references": ["two;2"], "prediction": "2"}],
-        says="give --reference-separator ';'",
+        says="use --reference-separator ';'",
     ),
     "bars-split": RealFile(
         ".tsv", b"references\tprediction\ncat | kitten\ta cat\n2\t2\n", options=("--reference-separator", "|")
@@ -259,7 +259,7 @@ FILES = {
         ".csv",
         b"references,prediction\n['cat' ... 'dog'],cat\n",
         [None],
-        says="is a list that cannot be read (['cat' ... 'dog']…): write it as JSON",
+        says="is an unreadable list (['cat' ... 'dog']…). Write it as JSON",
     ),
     "datasets-squad-lines": RealFile(".jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in SQUAD)),
     "datasets-squad-csv": RealFile(
@@ -295,13 +295,13 @@ FILES = {
     "utf16-without-a-mark": RealFile(".csv", CSV.decode().encode("utf-16-le")),
     "utf16-without-a-mark-big-endian": RealFile(".jsonl", LINES.decode().encode("utf-16-be")),
     "parquet-under-another-name": RealFile(
-        ".csv", _parquet(pa.Table.from_pylist(TWIN)), says="is a Parquet file: give --input-format", refused=True
+        ".csv", _parquet(pa.Table.from_pylist(TWIN)), says="is a Parquet file. Use --input-format", refused=True
     ),
-    "workbook-under-another-name": RealFile(".csv", b"PK\x03\x04..", says="save the sheet as CSV UTF-8", refused=True),
-    "gzip-under-another-name": RealFile(".csv", gzip.compress(CSV), says="end its name in .gz", refused=True),
+    "workbook-under-another-name": RealFile(".csv", b"PK\x03\x04..", says="Save the sheet as CSV UTF-8", refused=True),
+    "gzip-under-another-name": RealFile(".csv", gzip.compress(CSV), says="Rename it to end in .gz", refused=True),
     "excel-mac-line-ends": RealFile(".csv", CSV.replace(b"\n", b"\r")),
     "excel-cp1252": RealFile(
-        ".csv", b"references,prediction\ncaf\xe9,x\n", [None], says="is not UTF-8: save the file as UTF-8, or give"
+        ".csv", b"references,prediction\ncaf\xe9,x\n", [None], says="is not UTF-8. Save the file as UTF-8, or use"
     ),
     "excel-cp1252-declared": RealFile(
         ".csv", b"references,prediction\ncaf\xe9,x\n", _one(["café"], "x"), ("--encoding", "cp1252")
@@ -316,16 +316,16 @@ FILES = {
         says="numbers that a spreadsheet rounded",
     ),
     "excel-errors": RealFile(
-        ".csv", b"references,prediction\na,#NAME?\n", [None], says="prediction is #NAME?, an error of a spreadsheet"
+        ".csv", b"references,prediction\na,#NAME?\n", [None], says="prediction is #NAME?, a spreadsheet's error"
     ),
-    "excel-workbook": RealFile(".xlsx", b"PK\x03\x04", says="save the sheet as CSV UTF-8", refused=True),
+    "excel-workbook": RealFile(".xlsx", b"PK\x03\x04", says="Save the sheet as CSV UTF-8", refused=True),
     "header-twice": RealFile(
-        ".csv", b"references,prediction,prediction\na,b,c\n", says="prediction twice", refused=True
+        ".csv", b"references,prediction,prediction\na,b,c\n", says="the header repeats prediction", refused=True
     ),
     "postgres-null": RealFile(".tsv", b"references\tprediction\na\t\\N\n", [None], says="has no prediction"),
     "gzip-lines": RealFile(".jsonl.gz", gzip.compress(LINES)),
     "gzip-csv": RealFile(".csv.gz", gzip.compress(CSV)),
-    "gzip-cut": RealFile(".csv.gz", gzip.compress(CSV * 999)[:-40], says="is no whole gzip file", refused=True),
+    "gzip-cut": RealFile(".csv.gz", gzip.compress(CSV * 999)[:-40], says="is not a complete gzip file", refused=True),
     "powershell-lines": RealFile(".jsonl", LINES.decode().replace("\n", "\r\n").encode("utf-16")),
     "parquet-arrow": RealFile(".parquet", _parquet(pa.Table.from_pylist(TWIN))),
     "parquet-categorical": RealFile(".parquet", _parquet(CATEGORICAL)),

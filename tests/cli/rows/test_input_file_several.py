@@ -42,7 +42,7 @@ def test_a_pattern_is_what_it_matches_in_order(command: Command, tmp_path: Path)
         expanded([str(tmp_path / "*.tsv")])
     with pytest.raises(InputError, match="is named twice"):
         expanded([str(tmp_path / "a.jsonl"), str(tmp_path / "a.*")])
-    with pytest.raises(InputError, match="read alone"):
+    with pytest.raises(InputError, match="cannot be read together with other files"):
         expanded(["-", str(tmp_path / "a.jsonl")])
 
 

@@ -43,7 +43,7 @@ def test_out_and_stdout_hold_the_same_rows(command: Command, tmp_path: Path) -> 
 def test_parquet_from_standard_input_is_refused(command: Command) -> None:
     done = command("score", "-", "--input-format", "parquet")
     assert done.exit_code == 2
-    assert "give a file" in done.stderr
+    assert "Name a file" in done.stderr
 
 
 def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     assert results[4]["message"].startswith("line 5.references[0] is a list")
     assert [result["score"] for result in results if result["status"] != "OK"] == [None] * 5
     assert "1 EMPTY_PREDICTION, 4 INVALID_INPUT" in done.stderr
-    assert "INVALID_INPUT, for instance 1: line 2 is not JSON" in done.stderr
+    assert "INVALID_INPUT, for example 1: line 2 is not JSON" in done.stderr
     # Mean of .02 and .03; with the empty prediction as wrong, over three.
     assert "0.025" in done.stderr
     assert "0.017" in done.stderr
@@ -210,7 +210,7 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         (["--server", "a:1", "--embedded"], "exclude each other"),
         (["--server", "a:1", "--cache-dir", "x"], "leave it out with --server"),
         (["--tls-ca", __file__], "give --server"),
-        (["--out", "x", "--format", "table"], "leave out --out"),
+        (["--out", "x", "--format", "table"], "Leave out --out"),
         (["--out", "x", "--resume", "--overwrite"], "exclude each other"),
     ],
 )
@@ -231,7 +231,7 @@ def test_missing_file_and_missing_column(command: Command, tmp_path: Path) -> No
     assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'none.jsonl'}: No such file or directory\n")
     done = command("score", write_rows(tmp_path / "a.jsonl", [{"references": "a", "output": "b"}]))
     assert done.exit_code == 2
-    assert "columns are: references, output" in done.stderr
+    assert "Columns: references, output" in done.stderr
 
 
 def seen_synthetic(command: Command, file: Path, *arguments: str) -> tuple[set[int], str]:
@@ -256,7 +256,7 @@ def test_synthetic_answers_are_used_where_all_rows_have_them(command: Command, t
     assert seen_synthetic(command, file, "--reference-set", "set")[0] == {prepared}
     modes, stderr = seen_synthetic(command, some)
     assert modes == {none}
-    assert "not used, though 1 rows have some" in stderr
+    assert "1 rows have unused ones" in stderr
 
 
 def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:

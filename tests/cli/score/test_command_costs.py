@@ -65,14 +65,14 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
     )
     assert cascade.exit_code == 0, cascade.output
     assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
-    assert "auto: as if its judge were asked about every row" in cascade.stdout
+    assert "auto: upper estimate, as if its judge graded every row" in cascade.stdout
     assert "as if" not in alone.stdout
 
 
 def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(command: Command, tmp_path: Path) -> None:
     file, stub = write_rows(tmp_path / "rows.jsonl", ROWS), PaidStub()
     unknown = command("score", file, "--metrics", "auto?judge_model=nobody", stub=stub)
-    assert "nobody: the server knows no such judge" in unknown.output
+    assert "the server has no judge nobody" in unknown.output
     metrics = ("--metrics", "auto,auto?risk=0.2,smile")
     assert command("score", file, *metrics, "--judge-budget", "0.3", stub=stub).exit_code == 0
     mine, own, _ = stub.requests[-1].metrics
@@ -82,7 +82,7 @@ def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(comman
     assert "--judge-budget stands in place of --risk" in both.output
     for line in ("smile", "auto?risk=0.2"):
         none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
-        assert "--risk is for an auto that says neither risk nor judge_budget" in none.output
+        assert "--risk needs an auto without risk and judge_budget" in none.output
 
 
 def test_remarks_on_the_judge_of_a_cascade_are_told(command: Command, tmp_path: Path) -> None:
@@ -106,18 +106,18 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert not out.exists()
     lave, grade, total, price, *rest = done.stdout.splitlines()
     # "Ada" twice is one question, the rule knows yes, and a row without a question cannot be judged.
-    assert lave.startswith("lave: 3 calls (3 rows, 1 like another, 2 without a judge), estimated ")
+    assert lave.startswith("lave: 3 calls (3 rows, 1 repeated, 2 without a judge call), estimated ")
     assert grade.startswith("judge_grade: 6 calls (3 rows, ")
-    read, written = numbers(total, f"in all: 9 calls, {COUNTS}")
+    read, written = numbers(total, f"total: 9 calls, {COUNTS}")
     of_lave, of_grade = numbers(lave, COUNTS), numbers(grade, COUNTS)
     assert [read, written] == [of_lave[0] + of_grade[0], of_lave[1] + of_grade[1]]
     assert 3 * 300 < of_lave[0] < 3 * 1000
     assert of_lave[1] == 3 * 24
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
-    assert any("sent again" in line for line in rest)
-    assert "1 rows cannot be scored and are left out" in rest
-    assert rest[-1].startswith("nothing was asked")
+    assert any("retries come on top" in line for line in rest)
+    assert "1 rows left out: they cannot be scored" in rest
+    assert rest[-1].startswith("nothing was sent or scored")
 
 
 def test_thoughts_and_reasons_are_reckoned(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tupl
     done = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=PaidStub())
     assert said in done.stdout.splitlines()
     here = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=JudgingStub())
-    assert ("price: none that is known of" in here.stdout) == (len(prices) < 4)
+    assert ("price: none, the judge runs in the server" in here.stdout) == (len(prices) < 4)
 
 
 def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
         refused = command("score", file, "--dry-run", *arguments, stub=PaidStub())
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output
     free = command("score", file, "--dry-run", "--metrics", "smile", stub=PaidStub())
-    assert (free.exit_code, free.stdout) == (0, "no metric asks a judge: no calls, nothing to pay\n")
+    assert (free.exit_code, free.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
 
 
 def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "2400 tokens read and 60 written, price 0.0054, and an unknown number for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
-    assert "this run used tokens that the judge's server does not count: price unknown" in done.stderr
+    assert "the judge's server does not report this run's tokens: price unknown" in done.stderr
 
 
 class Paid(BaseHTTPRequestHandler):
@@ -298,7 +298,7 @@ def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monk
         reckoned = CliRunner().invoke(gradewire, [*run, "--dry-run"])
         assert reckoned.exit_code == 0, reckoned.output
         assert server.asked == 0  # type: ignore[attr-defined]
-        assert reckoned.stdout.startswith("lave: 3 calls (3 rows, 1 like another, 1 without a judge)")
+        assert reckoned.stdout.startswith("lave: 3 calls (3 rows, 1 repeated, 1 without a judge call)")
         done = CliRunner().invoke(gradewire, run)
         assert done.exit_code == 0, done.output
         assert server.asked == 3  # type: ignore[attr-defined]

@@ -146,7 +146,7 @@ def test_resume_refuses_another_prompt(command: Command, tmp_path: Path) -> None
     out.write_text("".join(whole.splitlines(keepends=True)[:7]))
     mine.write_text(PROMPT + "# better\n")
     refused = command(*run, "--resume", stub=JudgingStub())
-    assert (refused.exit_code, "differs in prompt of lave" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "lave differs in prompt" in refused.stderr) == (2, True)
     mine.write_text(PROMPT)
     assert command(*run, "--resume", stub=JudgingStub()).exit_code == 0
     assert out.read_text() == whole

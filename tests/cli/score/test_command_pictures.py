@@ -122,7 +122,7 @@ def test_a_corpus_of_one_request_counts_a_row_with_another_picture_as_left(
     (folder / "1.png").write_bytes(b"another picture")
     words = ["score", folder / "rows.jsonl", "--metrics", metrics, "--out", folder / "out.jsonl", "--resume"]
     done = command(*words, stub=SeeingStub())
-    assert (done.exit_code, "of 6 rows 1 is left" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, "only 1 of 6 rows is left" in done.stderr) == (2, True), done.output
 
 
 def test_agree_joins_the_scores_without_the_pictures(run: Run, command: Command, folder: Path) -> None:

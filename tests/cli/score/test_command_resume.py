@@ -54,7 +54,7 @@ def test_no_rows_are_added_to_a_file_in_which_a_metric_has_its_former_name(comma
     out.write_text(former)
     done = command("score", file, "--metrics", "smile,correctness", "--out", out, "--resume", "--quiet")
     assert (done.exit_code, out.read_text()) == (2, former)
-    assert "calibrated is called correctness now" in done.stderr
+    assert "calibrated is now called correctness" in done.stderr
     assert "--overwrite" in done.stderr
     # It is read as before.
     read = [row for _, row in read_results(out)]
@@ -71,7 +71,7 @@ def test_a_table_in_which_a_metric_has_its_former_name_is_refused_for_its_name(
     out.write_text(former)
     done = command("score", file, "--metrics", "smile,calibrated", "--out", out, "--resume", "--quiet")
     assert (done.exit_code, out.read_text()) == (2, former)
-    assert "calibrated is called correctness now" in done.stderr
+    assert "calibrated is now called correctness" in done.stderr
 
 
 def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> 
     write_rows(file, changed)
     done = command("score", file, "--out", out, "--resume", "--quiet")
     aside = tmp_path / "out.jsonl.resume"
-    assert done.stderr == f"1 earlier results fit no row of the input any more: they stay in {aside}\n"
+    assert done.stderr == f"1 earlier results no longer match a row of the input and stay in {aside}\n"
     assert [row["index"] for _, row in read_results(aside)] == [200]
     resumed = out.read_bytes()
     command("score", file, "--out", out, "--overwrite", "--quiet")
@@ -98,7 +98,7 @@ def test_resume_with_another_input_changes_nothing(command: Command, tmp_path: P
     out.write_bytes(out.read_bytes().replace(first, first.replace(b'"OK"', b'"TIMEOUT"')))
     before = out.read_bytes()
     others = [{**row, "prediction": "z"} for row in ROWS]
-    for rows, said in ((others, "none of which is a row of this input"), (ROWS[:300], "row 500 of 300")):
+    for rows, said in ((others, "but none is in this input"), (ROWS[:300], "row 500 of 300")):
         wrong = tmp_path / f"b.{suffix}"
         wrong.write_text("\n".join(map(json.dumps, rows)) if suffix == "jsonl" else json.dumps(rows))
         done = command("score", wrong, "--out", out, "--resume", "--quiet")
@@ -113,7 +113,7 @@ def test_rows_that_wait_beside_are_not_lost_to_a_new_run(command: Command, tmp_p
     aside = out.rename(tmp_path / "out.jsonl.resume")
     done = command("score", file, "--out", out)
     assert (done.exit_code, len(list(read_results(aside)))) == (2, 500)
-    assert f"{aside} is there already" in done.stderr
+    assert f"{aside} exists" in done.stderr
 
 
 def test_resume_retries_what_timed_out(command: Command, tmp_path: Path) -> None:
@@ -139,4 +139,4 @@ def test_resume_refuses_another_definition(command: Command, tmp_path: Path) -> 
     command("score", file, "--out", out, "--quiet")
     done = command("score", file, "--out", out, "--resume", "--metrics", "sbert")
     assert done.exit_code == 2
-    assert "metrics smile and this run computes sbert" in done.stderr
+    assert "metrics smile, but this run computes sbert" in done.stderr

@@ -48,7 +48,7 @@ def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_pa
     done = command("score", file, "--metrics", "correctness,smile", "--out", out, stub=StubTransport(correctness))
     assert done.exit_code == 0
     assert "correctness: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
-    assert "share right of the others 0.667" in done.stderr  # of 15 certain ones 10 say right
+    assert "of the others, the share right is 0.667" in done.stderr  # of 15 certain ones 10 say right
     assert "smile: " not in done.stderr.partition("verdicts are uncertain")[0].splitlines()[-1]
     first = json.loads(out.read_text().splitlines()[0])["scores"]["correctness"]
     assert (first["warnings"], first["uncertain"], first["features"]) == (["UNCERTAIN"], True, {"a": 1.0, "b": 2.0})
@@ -61,7 +61,7 @@ def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp
     options = ("--resamples", "100", "--json", figures, "--report", page)
     done = command("agree", file, "--metrics", "correctness,exact_match", *options, stub=StubTransport(correctness))
     assert done.exit_code == 0
-    told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy 1.000 of the others, 0.750 of all"
+    told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy: 1.000 without them, 0.750 with them"
     assert told in done.stdout
     assert "exact_match: 0 of" not in done.stdout
     metrics = json.loads(figures.read_text())["metrics"]

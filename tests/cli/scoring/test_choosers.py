@@ -115,7 +115,7 @@ async def test_verdicts_choose_where_they_are_asked_for() -> None:
 async def test_a_pair_without_a_score_has_a_status_and_its_neighbours_a_winner() -> None:
     choices = await chosen([pair(0, 0.2, 0.9), pair(1, None, 0.9), pair(2, 0.2, None), pair(3, 0.9, 0.2)])
     assert [choice.winner for choice in choices] == ["model_b", None, None, "model_a"]
-    assert [choice.message for choice in choices[1:3]] == ["base has no score of smile", "new has no score of smile"]
+    assert [choice.message for choice in choices[1:3]] == ["base has no score for smile", "new has no score for smile"]
     assert {choice.status for choice in choices[1:3]} == {"EMPTY_PREDICTION"}
 
 

@@ -97,7 +97,9 @@ async def test_another_chooser_is_refused_and_nothing_is_lost(tmp_path: Path) ->
     path = tmp_path / "pairs.jsonl"
     await run(path, LengthChooser())
     whole = path.read_bytes()
-    with pytest.raises(InputError, match=r"was made otherwise: by was length/1 and is length/2: give the same"):
+    with pytest.raises(
+        InputError, match=r"was made with other settings: by was length/1, now length/2. To go on, use the same"
+    ):
         await run(path, LengthChooser(by="length/2"), resume=True)
     assert path.read_bytes() == whole
 
@@ -106,7 +108,7 @@ async def test_another_chooser_is_refused_and_nothing_is_lost(tmp_path: Path) ->
 async def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match="line 1 is no pair of gradewire compare"):
+    with pytest.raises(InputError, match="line 1 is not a pair of gradewire compare"):
         await run(path, LengthChooser(), resume=True)
     assert path.read_text() == line + "\n"
 
@@ -153,7 +155,7 @@ async def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
     with Journal(path) as journal:
         engine = PairEngine(LengthChooser(), journal)
         engine.open(resume=False)
-        with pytest.raises(InputError, match=rf"another run writes there \(process {os.getpid()} on .*wait for"):
+        with pytest.raises(InputError, match=rf"another run writes it \(process {os.getpid()} on .*Wait until"):
             await run(path, LengthChooser(), resume=True)
     await run(path, LengthChooser(), resume=True)
     assert names(tmp_path) == [path.name]

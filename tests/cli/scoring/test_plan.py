@@ -117,7 +117,7 @@ def test_all_says_what_it_leaves_out_and_why(
     assert [line for line in done.stderr.splitlines() if line.startswith("left out")] == [
         "left out of all: sbert, bertscore (no encoder)",
         "left out of all: meteor (WordNet's files are not there)",
-        "left out of all: cider (the server does not have it)",
+        "left out of all: cider (the server lacks it)",
     ]
     prepared = command("prepare", file, "--metrics", "all", *quiet, stub=server)
     assert ("left out of all: meteor" in prepared.stderr) is not bool(quiet), "--quiet prints the name and nothing else"
@@ -138,7 +138,7 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         done = command("score", "-", "--metrics", *metrics, stub=listing("bleu", "cider"), stdin=rows)
     assert done.exit_code == 0, done.output
     assert ("cider" in read_rows(done.stdout)[0]["scores"]) is there
-    said = "left out of all: cider (it counts the references of the file first, and standard input cannot be read twice"
+    said = "left out of all: cider (it counts the references of the file first, but standard input cannot be read twice"
     assert (said in done.stderr) is not there
 
 
@@ -148,13 +148,13 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         ({"question": " "}, "sfve (no row has a question)"),
         (
             {"references": ["a"]},
-            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, and it compares annotators",
+            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, but it compares annotators",
         ),
         (
             {"references": ["a", "b"]},
-            "value_match (some rows have no number in their references, and it compares dates",
+            "value_match (some rows have no number in their references, but it compares dates",
         ),
-        ({"references": ["a", "b"]}, "cider (all rows have the same references, over which no n-gram is rarer"),
+        ({"references": ["a", "b"]}, "cider (all rows have the same references, so all n-grams weigh the same"),
     ],
 )
 def test_all_leaves_out_what_no_row_has_the_columns_for(

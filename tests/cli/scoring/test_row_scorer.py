@@ -43,8 +43,8 @@ def test_rows_that_the_judge_could_not_take_are_sent_again(command: Command, tmp
     done = command("score", file, "--metrics", "smile,lave", stub=stub)
     assert done.exit_code == 0, done.output
     assert stub.sizes == [4, 2, 2], "only the rows that were left"
-    assert "lave is UNAVAILABLE (the judge's queue is full): 2 rows are sent again in 0.01 s" in done.stderr
-    assert "sent again: 2 rows, 2 of them were answered" in done.stderr
+    assert "lave is UNAVAILABLE (the judge's queue is full): retrying 2 rows in 0.01 s" in done.stderr
+    assert "retried: 2 rows, 2 of them now have an answer" in done.stderr
     straight = command("score", file, "--metrics", "smile,lave", stub=JudgingStub())
     assert read_rows(done.stdout) == read_rows(straight.stdout)
 
@@ -65,7 +65,7 @@ def test_retries_are_bounded(
     file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
     done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
     assert (done.exit_code, stub.sizes) == (1, sizes)
-    assert ("sent again" in done.stderr) == (len(sizes) > 1), done.stderr
+    assert ("retried: " in done.stderr) == (len(sizes) > 1), done.stderr
     statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
     assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
     # And --resume tries them again.
@@ -94,8 +94,8 @@ def test_a_wait_beyond_the_deadline_is_not_waited_for_and_told_once(command: Com
     assert done.exit_code == 1, done.output
     assert sum(stub.sizes) == 12, "each row once"
     assert (
-        "lave is UNAVAILABLE (the judge's queue is full): such rows are not asked for once more, for the wait that is "
-        "asked for, 900 s, is longer than --deadline-s 60; --resume goes on with them later" in done.stderr
+        "lave is UNAVAILABLE (the judge's queue is full): not retried, because the server asks to wait 900 s, longer "
+        "than --deadline-s 60. Use --resume later" in done.stderr
     )
     assert done.stderr.count("longer than --deadline-s") == 1
     assert "sent again" not in done.stderr

@@ -20,8 +20,8 @@ CAPTIONS = [
 
 
 def printed(stderr: str) -> list[str]:
-    (line,) = [line for line in stderr.splitlines() if line.startswith("the same again: ")]
-    program, *words = shlex.split(line.removeprefix("the same again: "))
+    (line,) = [line for line in stderr.splitlines() if line.startswith("reproduce: ")]
+    program, *words = shlex.split(line.removeprefix("reproduce: "))
     assert program == "gradewire"
     return words
 

@@ -81,13 +81,13 @@ def test_a_run_is_taken_up(score: Any, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_dry_run_reckons(name: str) -> None:
     done = run(LOGS / RUNS[name][0], "--from", name, "--metrics", "exact_match", "--dry-run")
-    assert (done.exit_code, done.stdout) == (0, "no metric asks a judge: no calls, nothing to pay\n")
+    assert (done.exit_code, done.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_summary_names_the_command_that_does_the_same(score: Any, name: str) -> None:
     done, _, _ = score(LOGS / RUNS[name][0], "--from", name)
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("the same again: "))
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("reproduce: "))
     assert f"--from {name} --metrics exact_match/1" in line
 
 
@@ -167,17 +167,17 @@ def test_a_task_without_references_leaves_those_of_the_same_run_scored(score: An
 def test_columns_that_no_file_has_are_refused() -> None:
     done = run(LOGS / "lm_eval", "--from", "lm-eval", "--metrics", "exact_match", "--keep-columns", "lm_eval_rouge")
     assert done.exit_code == 2
-    assert "no file has a column 'lm_eval_rouge'; the columns are: id, task" in done.stderr
+    assert "no file has a column 'lm_eval_rouge'. Columns: id, task" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--from", "inspect", "--filter", "strict"), "--filter is for --from lm-eval"),
-        (("--filter", "strict"), "--filter is for --from lm-eval"),
-        (("--from", "lm-eval", "--questions", "q.json"), "are for --from vqa"),
+        (("--from", "inspect", "--filter", "strict"), "--filter works only with --from lm-eval"),
+        (("--filter", "strict"), "--filter works only with --from lm-eval"),
+        (("--from", "lm-eval", "--questions", "q.json"), "need --from vqa"),
         (("--from", "lm-eval"), "no samples_*.jsonl"),
-        (("--from", "vlmevalkit"), "is a folder: name its files for --from vlmevalkit themselves"),
+        (("--from", "vlmevalkit"), "is a folder. With --from vlmevalkit, name its files"),
         (("--from", "none"), "'none' is not one of"),
     ],
 )
@@ -190,7 +190,7 @@ def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[
 def test_a_log_that_is_given_without_from_says_what_it_needs() -> None:
     done = run(LOGS / "inspect/eval/sums.eval", "--metrics", "exact_match")
     assert done.exit_code == 2
-    assert "is named as a log of inspect: give --from inspect" in done.stderr
+    assert "looks like a log of inspect. Use --from inspect" in done.stderr
     done = run(LOGS / "vlmevalkit/table_GwChoices.xlsx", "--metrics", "exact_match")
     assert done.exit_code == 2
     assert "--from vlmevalkit" in done.stderr

@@ -184,8 +184,8 @@ def test_a_row_without_a_score_has_the_id_of_its_question_and_not_that_of_anothe
 def test_results_of_another_form_say_what_they_have(score: Any) -> None:
     question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
     done, _, _ = score([{"question_id": 1, "text": "cat"}], {"data": [question]})
-    assert "none of the first rows can be read (" in done.stderr
-    assert "results.json result 1 has no answer (it has: question_id, text))" in done.stderr
+    assert "all first rows are unreadable (" in done.stderr
+    assert "results.json result 1 has no answer (its fields: question_id, text))" in done.stderr
 
 
 def test_a_prediction_goes_before_the_data_sets_own_answer(score: Any) -> None:
@@ -291,16 +291,16 @@ def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Pa
 @pytest.mark.parametrize(
     ("questions", "annotations", "message"),
     [
-        ({"rows": 3}, None, "of no known form"),
+        ({"rows": 3}, None, "unknown form"),
         ({"questions": [{"question": "Who?"}]}, None, "an entry has no question_id"),
-        ({"questions": [{"question_id": 1, "question": "a"}] * 2}, None, "question 1 stands there twice"),
-        ({"questions": [{"question_id": 1, "question": "a"}]}, None, "question 1 has no answers: give --annotations"),
-        ({"questions": [{"question_id": 1, "question": "a"}]}, {"annotations": []}, "give another --annotations"),
-        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer that is no text (null)"),
+        ({"questions": [{"question_id": 1, "question": "a"}] * 2}, None, "question 1 appears twice"),
+        ({"questions": [{"question_id": 1, "question": "a"}]}, None, "question 1 has no answers. Use --annotations"),
+        ({"questions": [{"question_id": 1, "question": "a"}]}, {"annotations": []}, "Use another --annotations"),
+        ({"data": [{"question_id": 1, "question": "a", "answers": [None]}]}, None, "an answer that is not text (null)"),
         (
             {"questions": [{"question_id": 1, "question": "a"}]},
             {"annotations": [{"question_id": 1, "answers": ["a"]}, {"question_id": "1", "answers": ["b"]}]},
-            "annotations.json: question 1 stands there twice",
+            "annotations.json: question 1 appears twice",
         ),
     ],
 )
@@ -315,11 +315,11 @@ def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotat
     ("words", "message"),
     [
         (("--from", "vqa"), "needs --questions"),
-        (("--questions", "q.json"), "are for --from vqa"),
+        (("--questions", "q.json"), "need --from vqa"),
         (("--from", "vqa", "--questions", "none.json"), "none.json"),
-        (("--from", "vqa", "--questions", "q.json", "--input-format", "csv"), "leave out --input-format"),
-        (("--from", "vqa", "--questions", "q.json", "--encoding", "latin-1"), "leave out --encoding"),
-        (("--from", "vqa", "--questions", "q.json", "--delimiter", ";"), "leave out --delimiter"),
+        (("--from", "vqa", "--questions", "q.json", "--input-format", "csv"), "Leave out --input-format"),
+        (("--from", "vqa", "--questions", "q.json", "--encoding", "latin-1"), "Leave out --encoding"),
+        (("--from", "vqa", "--questions", "q.json", "--delimiter", ";"), "Leave out --delimiter"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

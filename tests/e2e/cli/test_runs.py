@@ -131,7 +131,7 @@ def test_ctrl_c_leaves_readable_rows_and_says_how_to_go_on(
     done = results(out)
     assert [row["index"] for row in done] == list(range(len(done)))
     assert out.read_bytes().endswith(b"\n")
-    assert f"interrupted; {len(done)} rows are in {out}, go on with --resume" in err
+    assert f"interrupted; {len(done)} rows are in {out}. Continue with --resume" in err
     assert "Traceback" not in err
     assert finish(command("score", rows, "--out", out, "--resume", *options, environment=environment))[0] == 1
     finish(command("score", rows, "--out", straight, *options, environment=environment))

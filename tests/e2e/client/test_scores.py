@@ -261,5 +261,5 @@ def test_without_the_servers_part_it_says_what_to_install() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout == (
-        "True the embedded engine needs onnxruntime, which is not installed: pip install 'gradewire[server]'\n"
+        "True the embedded engine needs onnxruntime, which is not installed. Run: pip install 'gradewire[server]'\n"
     )

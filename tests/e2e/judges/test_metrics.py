@@ -217,7 +217,7 @@ def test_the_command_scores_hostile_rows_and_warns_of_a_judge_for_tests(
             assert (written["score"], written["status"]) == (result.score, str(result.status)), (item.id, label)
     told = [line for line in done.stderr.splitlines() if line.startswith(f"judge {JUDGE}: ")]
     assert len(told) == 1
-    assert "verdicts were there already" in done.stderr
+    assert "verdicts from a cache" in done.stderr
 
 
 def test_a_prompt_of_ones_own_travels_with_the_call(client: Client, server: ServerProcess, tmp_path: Path) -> None:

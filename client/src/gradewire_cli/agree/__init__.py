@@ -1,1 +1,1 @@
-"""`gradewire agree`: compares scores with human labels."""
+"""`gradewire agree`: compare scores with human labels."""

@@ -1,4 +1,4 @@
-"""`gradewire agree`: compares scores with human labels."""
+"""`gradewire agree`: compare scores with human labels."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
     if value == "all":
         return ALL_STATISTICS
     if unknown := [name for name in names if name not in ALL_STATISTICS]:
-        raise click.BadParameter(f"there is no {unknown[0]!r}, there are: {', '.join(ALL_STATISTICS)} (or all)")
+        raise click.BadParameter(f"unknown statistic {unknown[0]!r}. Choose from: {', '.join(ALL_STATISTICS)} (or all)")
     return names
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """Return the pairs to be compared; raises InputError where one names no metric, or one metric twice."""
+    """Return the pairs to compare; raises InputError for an unknown metric, or a pair of equal ones."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
-            raise InputError(f"--compare {' '.join(given)}: these are one metric")
+            raise InputError(f"--compare {' '.join(given)}: name two different metrics")
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
     return list(dict.fromkeys([*named, *rest]))
 
 
 def _optional_tables(result: AgreementResult) -> list[str]:
-    """Return what the short view leaves out, and how to see it."""
+    """Return a line on tables that the short view leaves out."""
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")
     if result.annotators is not None:
         names.append("pairs of annotators")
-    return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
+    return [f"further tables ({', '.join(names)}): use --all-tables"] if names else []
 
 
 @click.command("agree", epilog=epilog("agree"))
@@ -112,7 +112,7 @@ def agree_command(
     """
     run, report = labelled_run_of(options), options["report"]
     if run.against and report is not None:
-        raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
+        raise click.UsageError("--report shows answers with annotators' labels and cannot be used with --against")
     files = table_files(options)
     run.check_outputs([*files.items(), ("--report", report)])
     pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])

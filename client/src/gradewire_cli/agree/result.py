@@ -1,4 +1,4 @@
-"""The result of a run of `agree`, computed once for tables, JSON and page."""
+"""The result of `agree`, computed once for tables, JSON and page."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        by_verdict: The rows with an evaluator's verdicts as labels, where it stands in the place of people.
-        annotators: Agreement of the annotators with one another; None where no row has several.
-        systems: Means by model and system-level ranks, by data set and over all rows; empty for one model.
-        accuracies: How right each metric sees the models, beside the evaluator that stands in the place of people; None
-            where people labelled the rows, or the evaluator gives no verdicts.
+        by_verdict: The rows with the verdicts of an evaluator that replaces annotators as labels.
+        annotators: Agreement among annotators; None if no row has several.
+        systems: Means by model and system-level ranks, by data set and over all rows; empty for a single model.
+        accuracies: The models' accuracy by each metric and by the evaluator that replaces annotators; None if
+            annotators labelled the rows, or the evaluator gives no verdicts.
     """
 
     run: LabelledRun
@@ -50,11 +50,11 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Names of the annotators."""
+        """Texts that name the annotators, or the evaluator that replaces them."""
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
-        """Return accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
+        """Return the accuracy of a metric's verdicts with and without uncertain ones; None if none is uncertain."""
         return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
@@ -66,14 +66,14 @@ def compute_agreement(
     compared: Sequence[Statistic],
     with_groups: bool,
 ) -> AgreementResult:
-    """Compute the statistics of what a run collected.
+    """Compute the statistics of the collected rows.
 
-    `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
+    `pairs` returns the pairs of metric labels to compare, with the statistics `compared`.
 
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy loads slowly
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.model_accuracy import model_accuracy  # noqa: PLC0415 - as above
     from gradewire_stats.model_ranks import system_tables  # noqa: PLC0415 - as above
@@ -104,7 +104,7 @@ def compute_agreement(
 
 
 def agreement_document(result: AgreementResult) -> dict[str, Any]:
-    """Return everything that was computed, as `write_json` takes it."""
+    """Return all results for `write_json`."""
     judged = described_run(result.run, result.labelled)
     draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
@@ -132,7 +132,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """Return the cell with its statistics beside the other fields."""
+    """Return the cell with its statistics as further fields."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

@@ -1,8 +1,8 @@
-"""`python -m gradewire_cli.agree.scored_rows`: the report of rows whose scores somebody else has.
+"""`python -m gradewire_cli.agree.scored_rows`: report on rows that were scored elsewhere.
 
-Standard input brings lines of ``{"row": {…}, "scores": {…}}``: a row as a file has it, and its scores as
-`gradewire score` writes them. On standard output comes the page of `gradewire agree --report`. The HTTP gateway starts
-it for its page; what it says of rows that cannot be used goes to standard error, with exit code 2.
+Standard input has lines of ``{"row": {…}, "scores": {…}}``: a row of a file, and its scores as `gradewire score`
+writes them. Standard output gets the page of `gradewire agree --report`. The HTTP gateway runs this for its page.
+Errors about rows go to standard error, with exit code 2.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""Niceness of this program, which can wait for the server on the same cores."""
+"""Niceness of this program, so that the server on the same cores goes first."""
 _FIRST_TO_GO = Path("/proc/self/oom_score_adj")
 _MOST_CPU_S = 600
-"""Bound on computing time, where the gateway that should end this program was killed."""
+"""Limit of computing time in seconds, in case the gateway dies before it ends this program."""
 _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """Return the page of these lines, made with files in an empty folder; raises click.ClickException."""
+    """Return the page for these lines, made in an empty folder; raises click.ClickException."""
     given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if not given:
-        raise InputError("there are no rows")
-    # By names without their folder, which errors and the page may show.
+        raise InputError("no rows on standard input")
+    # Relative names: errors and the page may show them, but not the folder.
     rows, scores, page = Path("rows.jsonl"), Path("scores.jsonl"), Path("report.html")
     arguments = [str(rows), "--scores", str(scores), "--report", str(page), "--quiet"]
     with contextlib.chdir(folder):
         rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
         _write_scores(scores, arguments, given)
-        with contextlib.redirect_stdout(io.StringIO()):  # tables for a terminal
+        with contextlib.redirect_stdout(io.StringIO()):  # drop the tables for a terminal
             agree_command.main(arguments, prog_name="gradewire agree", standalone_mode=False)
         return page.read_bytes()
 
 
 def _write_scores(path: Path, arguments: Sequence[str], given: Sequence[Mapping[str, Any]]) -> None:
-    """Write the scores as the command reads them: beside the digests of the rows as it reads these."""
+    """Write the scores with the digests of the rows as the command reads them."""
     with agree_command.make_context("agree", list(arguments)) as context:
         run = labelled_run_of(context.params)
     with path.open("w") as file:
@@ -65,7 +65,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} is not JSON that can be read: {error}") from None
+        raise InputError(f"line {number} is unreadable JSON: {error}") from None
     parts = [value.get(name) for name in ("row", "scores")] if isinstance(value, dict) else []
     results = list(parts[1].values()) if parts and isinstance(parts[1], dict) else []
     well = bool(results) and isinstance(parts[0], dict) and all(map(_is_result, results))
@@ -75,7 +75,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Tell whether it has what the command reads of its own results, each of its kind: here they come from anybody."""
+    """Return whether a value has the fields of a result with their types; it comes from an untrusted client."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return False
     warnings = value.get("warnings", [])
@@ -96,12 +96,12 @@ def _is_score(value: object) -> bool:
 
 
 def _stand_back() -> None:
-    """Let the server go first: in computing time, and where memory runs out."""
+    """Give the server priority for computing time and memory."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
     most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    if _FIRST_TO_GO.exists():  # of Linux alone
+    if _FIRST_TO_GO.exists():  # Linux only
         _FIRST_TO_GO.write_text("1000")
 
 

@@ -1,4 +1,4 @@
-"""Agreement as tables, lines below them, and a page: rows, data sets, models, groups, ranks of models under test."""
+"""Show agreement as tables, notes and a page: rows, data sets, models, groups, ranks of models."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def agreement_tables(
 ) -> Iterator[Table]:
     """Yield the headline, a table for each statistic and level, and paired differences.
 
-    One metric alone, and with `details` each of several, has a table for each level with all statistics; with
-    `intervals` the statistics of several metrics side by side have theirs.
+    A single metric, and with `details` each of several, also has a table of all statistics for each level. With
+    `intervals`, tables of several metrics show their intervals.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
@@ -74,10 +74,10 @@ def agreement_tables(
 
 
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
-    """Return places of the metric's cells by what these have in common ("data set and model"), in the order found.
+    """Return positions of the metric's cells by level title ("data set and model"), in order.
 
-    A level that would repeat the cells is not computed: with one model under test the cells are the data sets. A single
-    cell is all rows, and is left out.
+    Levels that would repeat the cells are missing: with one model, the cells are the data sets. A single cell equals
+    all rows and is left out.
     """
     there = {cell.level for cell in metric.cells}
     wanted = set(levels)
@@ -98,7 +98,7 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a line for each statistic: as narrow as a terminal may be."""
+    """Yield a line for each statistic, to fit a narrow terminal."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -116,7 +116,7 @@ def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Ite
 
 
 def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield all metrics over all rows, and as mean of the cells."""
+    """Yield all metrics over all rows, and as means of the cells."""
     heads = [TITLES[statistic] for statistic in statistics]
     yield Table(
         "All rows",
@@ -125,7 +125,7 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
     )
     if (cells := _finest(metrics[0])) > 1:
         yield Table(
-            f"Mean of {cells} cells (data set and model), or of those in which the figure is defined",
+            f"Mean of {cells} cells (data set and model), or of those where the statistic is defined",
             ["metric", *heads],
             [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in metrics],
         )
@@ -147,7 +147,7 @@ def _side_by_side(
 
 
 def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
-    """Return all statistics of a metric in the chosen cells, a line for each."""
+    """Return all statistics of a metric in the chosen cells, with a line for each cell."""
     cells = [metric.cells[place] for place in chosen]
     return Table(
         f"{metric.metric} by {title}",
@@ -157,7 +157,7 @@ def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: st
 
 
 def _comparisons(report: AgreementReport) -> Iterator[Table]:
-    """Yield paired differences, over all rows and, where there are several cells, as mean of these."""
+    """Yield paired differences over all rows and, with several cells, as means of these."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
         return
@@ -189,13 +189,13 @@ def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]
 
 
 def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
-    """Yield means by model (rank in brackets), then the correlations; `people` is who labelled the rows."""
+    """Yield means by model (rank in brackets), then the correlations; `people` has the annotators' names."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
-            # If it scored all rows, the line of people is the one above.
+            # If the metric scored all rows, the first line already has the annotators' means.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
         yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
@@ -224,23 +224,23 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """Yield what the tables leave out; `models` is how many there are."""
+    """Yield sentences on what the tables of `models` models leave out."""
     if models > MOST_MODELS:
-        yield f"no means by model and no correlation at the system level: there are {models} models, over {MOST_MODELS}"
+        yield f"no means by model and no system-level correlation: {models} models exceed the limit of {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
         there = len(tables[-1].models)
-        yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
+        yield f"no system-level rank correlation: it needs {LEAST_MODELS} models, but there are {there}"
 
 
 def optional_tables(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables of models that are shown where all are asked for."""
+    """Yield the tables of models for --all-tables."""
     if result.accuracies is not None:
         yield from accuracy_tables(result.accuracies, result.people)
     yield from model_tables(result.systems, result.people)
 
 
 def headline_by_model(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables of models that are shown in any case: those beside an evaluator in the place of people."""
+    """Yield the tables of models that are always shown: those with an evaluator that replaces annotators."""
     if result.accuracies is not None:
         yield from accuracy_headline(result.accuracies, result.people)
     if result.labelled.against is not None:
@@ -267,7 +267,7 @@ def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
-    """Yield each mean with its rank, 1 the highest; equal ones share the better rank."""
+    """Yield each mean with its rank, 1 for the highest; equal means share the better rank."""
     for mean in means:
         if math.isnan(mean.value):
             yield estimated(mean)
@@ -276,7 +276,7 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
 
 
 def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """Yield what reproduces each metric, what failed, is undefined or uncertain."""
+    """Yield each metric's identifier and failures, then undefined statistics and uncertain verdicts."""
     if result.labelled.against is not None:
         yield result.labelled.against.summary()
     for metric in result.report.metrics:
@@ -287,18 +287,18 @@ def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> It
 
 
 def abstention_lines(result: AgreementResult) -> Iterator[str]:
-    """Yield a line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
+    """Yield the number of uncertain verdicts of each metric, with the accuracy of the others and of all."""
     for label in result.rows.verdicts:
         if (found := result.abstention(label)) is not None:
             yield (
                 f"{label}: {found.uncertain} of {found.judged} verdicts are uncertain "
-                f"({found.uncertain / found.judged:.1%}); accuracy {number(found.accuracy_certain)} of the others, "
-                f"{number(found.accuracy)} of all"
+                f"({found.uncertain / found.judged:.1%}); accuracy: {number(found.accuracy_certain)} without them, "
+                f"{number(found.accuracy)} with them"
             )
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """Yield how far annotators agree, all in all, and by pair too with `pairs`; nothing where no row has several."""
+    """Yield a line on agreement among annotators, with `pairs` also by pair; nothing if no row has several."""
     if annotators is None:
         return
     alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
@@ -307,7 +307,7 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
         f"Krippendorff's alpha {alphas}"
     )
     if pairs:
-        # Kappa of the pairs of columns with the most rows, and how many more pairs there are.
+        # Kappa of the column pairs with most rows, and the number of further pairs.
         kappas = [
             f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
             for pair in annotators.pairs[:SHOWN_PAIRS]
@@ -321,21 +321,21 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """Yield in how many cells which statistics are not defined, because scores or labels are all alike there."""
+    """Yield the statistics that are undefined in some cells, because scores or labels are all equal there."""
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
-    # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.
+    # Without verdicts a metric has no accuracy anywhere, so no mean leaves a cell out.
     listed = ", ".join(
         f"{TITLES[statistic]} in {count} of {len(cells)} cells"
         for statistic, count in counts.items()
         if 0 < count < len(cells)
     )
     if listed:
-        yield f"{metric.metric}: not defined, and not in the cells' mean: {listed}"
+        yield f"{metric.metric}: undefined and left out of the cells' mean: {listed}"
 
 
 def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the HTML page of a run that kept its rows; raises InputError where that cannot be done."""
+    """Write the HTML page of a run that kept its rows; raises InputError on failure."""
     run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,

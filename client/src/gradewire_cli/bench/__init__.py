@@ -1,1 +1,1 @@
-"""`gradewire bench`: the published tables of evaluators on your rows, and a server under load."""
+"""`gradewire bench`: published tables of evaluators on your rows, and load on a server."""

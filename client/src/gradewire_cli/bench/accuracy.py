@@ -1,4 +1,4 @@
-"""`gradewire bench accuracy` and `knvqa`: a verdict of every metric beside those of people, by model under test."""
+"""`gradewire bench accuracy` and `knvqa`: each metric's verdicts compared with annotators', by model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
-# SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
+# SMILE's paper cuts continuous scores where its own bins begin to count as right (appendix: 0.67).
 _CUT = 2 / 3
 
 _Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
@@ -41,10 +41,10 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        labelled: Rows as they came, with what was left out.
-        judged: The same as arrays, with verdicts from cuts where there is one.
-        cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.
-        evaluator_cut: The same for the evaluator that stands in the place of people.
+        labelled: The rows, and counts of those left out.
+        judged: The rows as arrays, with verdicts from cuts if there are any.
+        cuts: The lowest right score, by metric; metrics with their own verdict have no cut.
+        evaluator_cut: The cut of the evaluator that replaces annotators.
     """
 
     run: LabelledRun
@@ -55,18 +55,18 @@ class VerdictRows:
 
     @classmethod
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
-        """Score the rows; `cut` holds for metrics without a verdict that --cut does not name, None: they have none.
+        """Score the rows; `cut` applies to metrics without a verdict that --cut does not name, None: they get none.
 
         Raises:
-            click.ClickException: An option cannot be understood, or there is neither a verdict nor a cut of the
-                evaluator that stands in the place of people.
+            click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither a verdict
+                nor a cut.
         """
         run = labelled_run_of(call.options)
         given = _cuts(call.options["cuts"])
         cut = given.pop("", cut)
 
         def cuts_of(labels: Sequence[str]) -> dict[str, float]:
-            """Return cuts by label; that of the evaluator in the place of people by the name of --against."""
+            """Return cuts by label; --against names the evaluator's cut."""
             named = [*labels, run.against] if run.against else labels
             return {label_named(named, name, "--cut"): each for name, each in given.items()}
 
@@ -77,7 +77,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # CIDEr goes up to 10 and its paper calls no score right: a cut for similarities says nothing there.
+            # CIDEr ranges up to 10, and its paper defines no right score, so a cut for similarities does not apply.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
@@ -85,7 +85,7 @@ class VerdictRows:
 
     @property
     def people(self) -> People:
-        """The names of the annotators."""
+        """Texts that name the annotators."""
         return self.labelled.people
 
     def result(
@@ -96,13 +96,13 @@ class VerdictRows:
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
     ) -> TableResult:
-        """Return the tables with what is to be said of the rows; `values` go into the JSON file."""
+        """Return the tables with notes on the rows; the JSON file includes `values`."""
         labelled, notes = self.labelled, []
         metrics = described_tallies(labelled.tallies)
         for label, tally in labelled.tallies.items():
             cut = f", right from {self.cuts[label]:.4g}" if label in self.cuts else ""
             if np.isnan(self.judged.verdicts[label]).all():
-                cut = ", no verdicts (give --cut)"
+                cut = ", no verdicts (use --cut)"
             notes.append(tally.summary(label, cut))
             metrics[label]["cut"] = self.cuts.get(label)
         described = described_run(self.run, labelled)
@@ -126,7 +126,7 @@ class VerdictRows:
 
 
 def cut_option(about: str) -> Callable[[Command], Command]:
-    """Add --cut; `about` says what holds for metrics that it does not name."""
+    """Return the option --cut; `about` describes metrics that it does not name."""
     return click.option(
         "--cut",
         "cuts",
@@ -146,7 +146,7 @@ def _cuts(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             cuts[label] = math.nan
         if not math.isfinite(cuts[label]):
-            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for instance --cut rouge_l=0.5")
+            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for example --cut rouge_l=0.5")
     return cuts
 
 
@@ -155,8 +155,8 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
         return named
     if cut is None or against.label.startswith(Cider.name):
         raise InputError(
-            f"--against {against.name}: it calls no answer right or wrong: give --cut '{against.name}=SCORE', from "
-            "which it does"
+            f"--against {against.name}: this metric has no verdicts. Use --cut '{against.name}=SCORE' to say "
+            "from which score an answer is right"
         )
     return cut
 
@@ -193,7 +193,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Return positive rate and accuracy; of a single model a narrow table with a line for each evaluator."""
+    """Return positive rate and accuracy; for a single model, a narrow table with a line for each evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]

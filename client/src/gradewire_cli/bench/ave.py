@@ -1,4 +1,4 @@
-"""`gradewire bench ave`: alignment, consistency and generalisation of evaluators on the AVE benchmark."""
+"""`gradewire bench ave`: alignment, consistency and generalization of evaluators on the AVE benchmark."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gradewire_cli.results.tallies import MetricTally
 
 _NO_DATASET = "(none)"
-# AVE has four. A file has as many as it likes, and calls them as it likes.
+# AVE has four data sets, but a file may have any number with any names.
 _SHOWN_DATASETS = 20
 _NAME_CHARACTERS = 40
 
 
 def _compute(call: TableCall) -> TableResult | None:
     options, baseline = call.options, call.options["baseline"]
-    # The rows come with the samples.
+    # The sample file replaces the input options.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     where = call.source.options.where
     file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])
@@ -89,9 +89,9 @@ def _compute(call: TableCall) -> TableResult | None:
 def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
-    """Yield the table of the paper, and the gains over a baseline where there is one."""
+    """Yield the paper's table, and the gains over a baseline if there is one."""
     yield Table(
-        "Alignment with people (Spearman by part, and their mean), consistency, generalization",
+        "Alignment with annotators (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
         [
             [
@@ -104,7 +104,7 @@ def _headline(
     )
     if gains:
         yield Table(
-            f"Difference from {baseline}, on the scores that both have",
+            f"Difference from {baseline}, on samples that both scored",
             ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "consistency / spread"],
             [
                 [
@@ -138,23 +138,23 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
 def _notes(
     by_evaluator: Mapping[str, AveRows], tallies: Mapping[str, MetricTally], found: Mapping[str, AveProperties]
 ) -> Iterator[str]:
-    """Yield what each evaluator is, what failed, and why a figure is missing."""
+    """Yield each evaluator's identifier and failures, and reasons for missing values."""
     yield from (tally.summary(label) for label, tally in tallies.items())
     every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
     elif len(set(every.datasets)) < 2:
-        yield "no generalization: there is one data set (column dataset), and it is the variance between several"
+        yield "no generalization: it is the variance between data sets, but there is only one (column dataset)"
     for label, each in found.items():
         for part, why in _undefined(by_evaluator[label], each):
-            yield f"{label} has no figure for part {part}: {why}"
+            yield f"{label} has no value for part {part}: {why}"
         silent = [name for name, aligned in each.datasets.items() if math.isnan(aligned)]
         if silent and not math.isnan(each.alignment.value) and len(each.datasets) > 1:
             others = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
-            why = f"all scores or grades of a part are alike in {_named(silent[0])}{others}"
+            why = f"all scores or grades of a part are equal in {_named(silent[0])}{others}"
             yield f"{label} has no generalization: {why}"
     if (further := len(set(every.datasets)) - _SHOWN_DATASETS) > 0:
-        yield f"{further} further data sets are in --json alone"
+        yield f"{further} further data sets are only in the file of --json"
 
 
 def _named(dataset: str) -> str:
@@ -167,10 +167,10 @@ def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]
     for place, part in enumerate(PARTS):
         scored = rows.scores[~np.isnan(rows.scores[:, place]), place]
         if not len(scored):
-            yield part, "no sample has a score there"
+            yield part, "no sample has a score"
         elif varied and math.isnan(found.parts[place].value):
             equal = scored.min() == scored.max()
-            yield part, f"all scores are {scored[0]:.4g}" if equal else "the samples scored there have one grade"
+            yield part, f"all scores are {scored[0]:.4g}" if equal else "the scored samples all have the same grade"
 
 
 def _intervals(

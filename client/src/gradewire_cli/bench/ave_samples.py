@@ -1,4 +1,4 @@
-"""Samples of the AVE benchmark: an answer, its descriptions, and its references in another form; and their scores."""
+"""Samples of the AVE benchmark with their scores: an answer, its descriptions, and alternative references."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
-# Each is a text to be scored; AVE has three.
+# Each description is scored as a text; AVE has three.
 MOST_DESCRIPTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class AveSample:
-    """A graded answer, and the same question and answer in other forms.
+    """A graded answer, with the question and answer in other forms.
 
     Attributes:
-        number: Place in the file among the samples that can be read, from 0.
-        descriptions: The same answer as sentences; empty without part 2.
+        number: Position in the file among the readable samples, from 0.
+        descriptions: The answer as sentences; empty without part 2.
         shifted_references: The references in another form; empty without part 3.
-        label: Human grade, any scale; None without one.
-        told_apart: Further columns that tell questions of the same words apart.
-        chosen: Whether the options want it and it has a label.
+        label: Human grade on any scale; None without one.
+        told_apart: Further columns that distinguish questions with the same words.
+        chosen: Whether the options select the sample and it has a label.
     """
 
     number: int
@@ -59,7 +59,7 @@ class AveSample:
     chosen: bool
 
     def items(self) -> Iterator[dict[str, Any]]:
-        """Yield what is scored, as rows of a labelled file."""
+        """Yield the texts to score as rows of a labelled file."""
         yield self._item(1, self.references, self.prediction)
         for place, description in enumerate(self.descriptions, 1):
             yield self._item(2, self.references, description, f".{place}")
@@ -85,7 +85,7 @@ class AveFile:
     """The samples of a file.
 
     Attributes:
-        left_out: Rows and samples that enter no figure.
+        left_out: Rows and samples that no value includes.
     """
 
     columns: Columns
@@ -104,7 +104,7 @@ class AveFile:
         """Read a file.
 
         Raises:
-            InputError: There is no sample to be judged, or a column is in no row; says what there is.
+            InputError: No sample can be judged, or no row has a named column; the message lists the columns.
         """
         found = cls(columns=columns)
         present: dict[str, None] = {}
@@ -122,29 +122,29 @@ class AveFile:
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):
             raise InputError(
-                f"there is no sample to be judged: {'; '.join(found.sentences()) or 'the file has none'}"
-                f" (its columns: {', '.join(map(printable, present)) or 'none'}; --map FIELD=COLUMN names others)"
+                f"no sample can be judged: {'; '.join(found.sentences()) or 'the file has none'}"
+                f" (its columns: {', '.join(map(printable, present)) or 'none'}). Use --map FIELD=COLUMN to name others"
             )
         return found
 
     @property
     def chosen(self) -> list[AveSample]:
-        """Samples that enter the figures."""
+        """The samples that values include."""
         return [sample for sample in self.samples if sample.chosen]
 
     def sentences(self) -> list[str]:
-        """Return what was left out and why."""
+        """Return sentences on what was left out, with reasons."""
         sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
             if absent := sum(not getattr(sample, name) for sample in chosen):
                 usual = ", ".join(self.columns.usual[name])
-                sentences.append(f"{absent} of {len(chosen)} samples have no part {part} (looked for {usual})")
+                sentences.append(f"{absent} of {len(chosen)} samples have no part {part} (columns {usual})")
         return sentences
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample, and why it enters no figure, or ""; ValueError where the row cannot be read."""
+    """Return a sample, and why values exclude it, or ""; raises ValueError if the row cannot be read."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }
@@ -179,20 +179,20 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return texts of a field: of all its columns where --map names several, else of the first that has some."""
+    """Return a field's texts: from all its columns if --map names several, else from the first one with texts."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
     cell = unpacked(cell)
-    # A mapping names its texts, by description or by annotator.
+    # The keys of a mapping are descriptions or annotators.
     entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
     return tuple(str(entry) for entry in entries if _is_text(entry))
 
 
 def _is_text(entry: Any) -> bool:
-    """Tell whether an entry is a text with something in it, or a number that stands for one; NaN stands for none."""
+    """Return whether an entry is a non-blank text or a number; NaN means a missing text."""
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
@@ -202,13 +202,13 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
     there = list(present)
     for column in (*(name for names in columns.named.values() for name in names), *where):
         if there and column not in there:
-            raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(printable, there))}")
+            raise InputError(f"no column {column!r}. Columns: {', '.join(map(printable, there))}")
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Write everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
+    """Write all samples as one item per line, as a labelled file for `gradewire score`.
 
-    All samples, so that an item keeps its line whatever is chosen.
+    Includes samples that are not chosen, so that the choice does not change an item's line.
     """
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
@@ -225,7 +225,7 @@ def ave_scores(
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
 ) -> tuple[dict[str, AveRows], LabelledRows]:
-    """Score the chosen samples, or read their scores; return them by evaluator, and the items as they came."""
+    """Score the chosen samples or read their scores; return them by evaluator, and the labelled items."""
     with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)
@@ -237,7 +237,7 @@ def ave_scores(
     chosen = file.chosen
     parts = [[item["part"] for item in sample.items()] for sample in chosen]
     most = max(map(len, parts))
-    # Sample, part and place among the sample's items, of each item.
+    # For each item: sample, part, and position among the sample's items.
     places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
     for label, scores in judged.scores.items():
@@ -247,7 +247,7 @@ def ave_scores(
             scores=np.stack([merged_descriptions(part, how=merge) for part in cells.transpose(1, 0, 2)], axis=1),
             labels=np.array([sample.label for sample in chosen], dtype=np.float64),
             datasets=[sample.dataset for sample in chosen],
-            # Part 1 of a sample has the references that tell questions of the same words apart.
+            # The references of part 1 distinguish questions with the same words.
             questions=[judged.questions[first] for first in np.flatnonzero(places[2] == 0).tolist()],
         )
     return rows, labelled

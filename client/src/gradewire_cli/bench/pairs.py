@@ -1,4 +1,4 @@
-"""`gradewire bench pairs`: preferences of people between two answers, and how often evaluators agree."""
+"""`gradewire bench pairs`: agreement of evaluators with annotators' preferences between two answers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Pair:
     """Two answers to one question.
 
     Attributes:
-        position: Where it stands, for people.
-        choices: By evaluator; None where it made none.
-        responses: The two answers; None where the file has not both.
-        item: Question, "" where the file has none, and references, which may be empty.
-        instruction_key: Alike in pairs about the same thing (`question_key_of`); without any, the pair's own.
+        position: Readable position.
+        choices: Choices by evaluator; None if it made none.
+        responses: The two answers; None if the file lacks one.
+        item: Question ("" without one) and references, which may be empty.
+        instruction_key: A key that pairs on the same question share (`question_key_of`); else the pair's own.
     """
 
     index: int
@@ -61,7 +61,7 @@ class Pair:
 
 @dataclass(slots=True)
 class PairFile:
-    """The pairs of a file that have votes, and counts of the others."""
+    """The pairs with votes in a file, and counts of the others."""
 
     pairs: list[Pair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -71,7 +71,7 @@ class PairFile:
         """Read records.
 
         Raises:
-            InputError: No pair has votes; says what was looked for.
+            InputError: No pair has votes; the message lists the columns.
         """
         found = cls()
         for record, fields in fields_of(records, found.left_out):
@@ -81,13 +81,13 @@ class PairFile:
                 found.left_out.add(str(error), record.position)
         if not found.pairs:
             raise InputError(
-                f"no pair has votes (looked for {', '.join(columns.of('votes'))}): "
+                f"no pair has votes (columns {', '.join(columns.of('votes'))}): "
                 f"{'; '.join(found.left_out.sentences('pairs')) or 'the file is empty'}"
             )
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Return choices of each evaluator that the file knows; None where it made none."""
+        """Return the choices of each evaluator in the file; None if it made none."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
@@ -113,7 +113,7 @@ def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: 
 def _votes(cell: Any) -> tuple[Choice, ...]:
     known = tuple(choice for vote in listed_votes(cell) if (choice := _choice(vote)) is not None)
     if not known:
-        raise ValueError("there are no votes")
+        raise ValueError("no votes")
     return known
 
 
@@ -128,7 +128,7 @@ def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -
 def _choice(cell: Any) -> Choice | None:
     text = "" if cell is None else str(cell).strip().lower()
     if text and text not in _CHOICES:
-        raise ValueError("a vote or choice is none of A, B, tie")
+        raise ValueError("a vote or choice is not one of A, B, tie")
     return _CHOICES[text] if text else None
 
 
@@ -147,14 +147,14 @@ def _compute(call: TableCall) -> TableResult:
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
     resamples, seed = options["resamples"], options["seed"]
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
-    kinds = {"no majority": report.no_majority, "most people call them a tie": report.voted_tie}
+    kinds = {"no majority": report.no_majority, "a majority voted for a tie": report.voted_tie}
     return TableResult(
         tables=[_table(report)],
         notes=[],
         intervals=_intervals(report),
         left_out=[
             *found.left_out.sentences("pairs"),
-            *(f"{number} pairs were left out: {why}" for why, number in kinds.items() if number),
+            *(f"{number} pairs left out: {why}" for why, number in kinds.items() if number),
         ],
         document={
             "file": call.source.name,
@@ -182,7 +182,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
         choices=choices,
-        # The baseline of the longer answer needs all of them.
+        # The baseline of the longer answer needs the lengths of all pairs.
         lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
         instructions=[pair.instruction_key for pair in pairs],
     )
@@ -195,7 +195,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
 def _table(report: PreferenceReport) -> Table:
     strata = report.evaluators[0].strata
     return Table(
-        "Majority votes reproduced, by how many annotators agree",
+        "Majority votes reproduced, by number of agreeing annotators",
         [
             "evaluator",
             *(f"{stratum.stratum}\n{stratum.pairs + stratum.failed} pairs" for stratum in strata),
@@ -217,12 +217,12 @@ def _table(report: PreferenceReport) -> Table:
 async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """Return float64[pairs, 2] by label: scores of both answers, NaN where one has none; and the server's version."""
+    """Return float64[pairs, 2] by label, the scores of both answers (NaN if missing); and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
-        raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
+        raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores need")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
-        raise InputError(f"--metrics: {weighted[0]} weighs words by a corpus, which is not made of a file of pairs")
+        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which a file of pairs does not provide")
     columns: dict[str, NDArray[np.float64]] = {}
 
     def take(batch: Sequence[ScoredRow]) -> None:

@@ -1,4 +1,4 @@
-"""The engine of the tables of papers: papers.toml says what each reads and tells, a function computes it."""
+"""The engine for tables of papers: papers.toml describes each, and a function computes it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns in which fields stand, the first that a row has wins.
+    """Columns of fields; the first one in a row counts.
 
     Attributes:
-        spread: Fields that --map may take from several columns, one value in each.
+        spread: Fields that --map may read from several columns, one value in each.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -58,11 +58,11 @@ class Columns:
 
     @property
     def help(self) -> str:
-        """The columns, for people."""
+        """The columns as help text."""
         return f"\b\nColumns, by the first of these names that a row has:\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
-        """Return the same with the FIELD=COLUMN of --map; raises click.UsageError where one is no such pair."""
+        """Return the columns with FIELD=COLUMN of --map; raises click.UsageError if a pair is invalid."""
         named = {
             name: tuple(column.split(",")) if name in self.spread else (column,)
             for name, column in named_columns("--map", pairs, self.usual).items()
@@ -74,12 +74,12 @@ class Columns:
         return self.named.get(name, self.usual[name])
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
-        """Return the first value of a field that is there; None without one."""
+        """Return the first value of a field; None without one."""
         return next((fields[column] for column in self.of(name) if fields.get(column) is not None), None)
 
 
 def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Record, Mapping[str, Any]]]:
-    """Yield the records that can be read, with their fields; counts the others."""
+    """Yield readable records with their fields; counts the others."""
     for record in records:
         if record.fields is None:
             left_out.add("the row cannot be read", record.position)
@@ -88,7 +88,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
 
 
 def paper_columns(name: str) -> Columns | None:
-    """Return the columns that the table of this name reads; None: those of labelled files."""
+    """Return the columns of the table; None for the columns of labelled files."""
     paper = _PAPERS[name]
     if "columns" not in paper:
         return None
@@ -102,9 +102,9 @@ class TableCall:
     """A call of a table command.
 
     Attributes:
-        options: Values of its options, with the metrics of papers.toml where none are named.
-        columns: Where its fields stand; of a labelled file, nothing.
-        transport: From tests, in place of the connection.
+        options: Option values, with the metrics of papers.toml by default.
+        columns: Columns of the table's fields; empty for labelled files.
+        transport: Replaces the connection in tests.
     """
 
     options: Mapping[str, Any]
@@ -116,16 +116,16 @@ class TableCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableResult:
-    """Everything that a table command found.
+    """The result of a table command.
 
     Attributes:
-        tables: All tables; files have them in any case.
-        headline: Those that are printed unless all are asked for; None: all.
-        intervals: Estimates of the tables; further notes say how many draws their intervals rest on.
-        parameters: Options that change what comes out, for the manifest; those without a value are left out.
-        server_version: Version of gradewire where rows were scored; "" where nothing was.
-        run: The run of the rows, whose options are parameters too; None for a table without labels.
-        place: Place where rows were scored, for a table without such a run.
+        tables: All tables, which files always contain.
+        headline: Tables to print without --all-tables; None: all.
+        intervals: Estimates in the tables, for notes on their draws.
+        parameters: Options that affect the result, for the manifest; empty values are left out.
+        server_version: gradewire version of the server that scored; "" if nothing was scored.
+        run: The run over the rows, whose options are parameters too; None for a table without labels.
+        place: The server's description if `run` is None.
     """
 
     tables: Sequence[Table]
@@ -148,7 +148,7 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command of a table of papers.toml; `compute` returns None where a call asks for no table."""
+    """Return the command for a table of papers.toml; `compute` returns None if the call needs no table."""
     paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:
@@ -214,7 +214,7 @@ def _manifest(name: str, result: TableResult, inputs: Sequence[str | Path], cloc
 
 
 def _run_parameters(run: LabelledRun) -> dict[str, Any]:
-    """Return options that all tables of labelled rows have, by name."""
+    """Return the options that all tables of labelled rows share, by name."""
     return {
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
         "without_flags": sorted(run.without_flags),
@@ -226,5 +226,5 @@ def _run_parameters(run: LabelledRun) -> dict[str, Any]:
 
 
 def described_tallies(tallies: Mapping[str, MetricTally]) -> dict[str, dict[str, Any]]:
-    """Return what the JSON file says of each metric."""
+    """Return the JSON description of each metric."""
     return {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in tallies.items()}

@@ -1,4 +1,4 @@
-"""`gradewire bench smile`: SMILE without one of its terms, and by the weight of its sentence term, from one scoring."""
+"""`gradewire bench smile`: SMILE without single terms, and with other weights of its sentence term, in one scoring."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
-# Single parts of the lexical term, by the name that they have in results.
+# Parts of the lexical term, with their names in results.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
 FULL = "smile"
 
@@ -45,16 +45,18 @@ FULL = "smile"
 def _compute(call: TableCall) -> TableResult:
     options = call.options
     if call.names_metrics:
-        raise click.UsageError("--metrics: bench smile chooses them; --preset, --synthetic and --model say how")
+        raise click.UsageError(
+            "Leave out --metrics: bench smile chooses its metrics. Use --preset, --synthetic and --model"
+        )
     if options["scores"]:
-        raise click.UsageError("--scores: bench smile scores FILE itself, with every weight: leave it out")
+        raise click.UsageError("Leave out --scores: bench smile scores FILE with every weight")
     preset, tried = options["preset"] or "v1", _weights(options["weights"])
-    # Standard input is read once: nobody may look into it first.
+    # Standard input can be read only once, so do not look for synthetic answers in it.
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
     if set(_labels(options["against"] or "")) & set(variants.values()):
-        raise click.UsageError(f"--against {options['against']}: it is one of the variants that are held against it")
+        raise click.UsageError(f"--against {options['against']}: this is one of the variants to compare with it")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     labelled = run.collect(call.transport, keeps_rows=True)
@@ -72,7 +74,7 @@ def _compute(call: TableCall) -> TableResult:
         notes=[
             *(labelled.tallies[label].summary(name) for name, label in variants.items() if name in terms),
             *([labelled.against.summary()] if labelled.against is not None else []),
-            f"all lines are over the same {common} rows: those of which each has a score",
+            f"all lines use the same {common} rows, which every variant scored",
         ],
         intervals=_intervals(report),
         left_out=labelled.left_out(),
@@ -101,7 +103,7 @@ def _weights(text: str) -> list[float]:
 
 
 def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the labels of metrics; none where these cannot be read, which others say."""
+    """Return the labels of metrics; empty if they are invalid, which is reported elsewhere."""
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -109,7 +111,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Return labels of metrics by their names in tables; SMILE itself names no weight, as one may be fitted."""
+    """Return metric labels by their names in tables; SMILE itself names no weight, for its weight may be fitted."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -122,18 +124,18 @@ def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, 
 
 
 def _written(weight: float) -> str:
-    """Return a weight with all its digits."""
+    """Return a weight with all digits."""
     return repr(float(weight)).removesuffix(".0")
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """Return the weight with which the server computed SMILE itself; None where it does not say."""
+    """Return the weight that the server used for SMILE itself; None if unknown."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 
 
 def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
-    """Return the rows that all variants scored, with a column for each variant and single part of the lexical term."""
+    """Return the rows that all variants scored, with a column for each variant and each part of the lexical term."""
     judged = labelled.judged()
     lexical = variants["without the sentence term"]
     scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
@@ -141,14 +143,14 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         results = [output["scores"][lexical] for _, output in labelled.kept]
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
-    # Lines over different rows would differ by the rows too.
+    # Different rows would make the lines incomparable.
     everywhere = ~np.isnan(list(scores.values())).any(axis=0)
     scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
 
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
-    """Return agreement with people; with an evaluator in their place AUC is that of its verdicts."""
+    """Return agreement with annotators; for an evaluator in their place, AUC uses its verdicts."""
     against = labelled.against
     return agreement(
         rows if against is None else rows.beside_evaluator(against.verdicts()),

@@ -1,1 +1,1 @@
-"""`gradewire bulk`: scores large inputs on Ray Data, in parts that outlive any process."""
+"""`gradewire bulk`: score large inputs on Ray Data, in parts that survive any process."""

@@ -1,4 +1,4 @@
-"""`gradewire bulk`: scores large inputs on Ray; Ctrl-C finishes the parts in work, a second one ends at once."""
+"""`gradewire bulk`: score large inputs on Ray; Ctrl-C finishes the parts in work, a second one ends at once."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Yield an event that a first SIGINT or SIGTERM sets, for no further part to begin; a second one interrupts."""
+    """Yield an event that the first SIGINT or SIGTERM sets to stop new parts; a second one interrupts."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:
         if requested.is_set():
             raise KeyboardInterrupt
         requested.set()
-        click.echo("finishing the parts in work; once more ends at once", err=True)
+        click.echo("finishing the parts in work; press Ctrl-C again to end at once", err=True)
         store.request_stop()
 
-    # Only a main thread takes signals; a test may call the command from another.
+    # Only the main thread receives signals; tests may use another one.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
@@ -80,12 +80,12 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
 
 
 class StoppedError(click.ClickException):
-    """The user asked the run to stop, and what was in work is written."""
+    """A stop at the user's request, after the parts in work are written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BulkJob:
-    """One run of the command; `resolve` finds its plan, the lines of its metrics by label, and the server's version."""
+    """A run of the command; `resolve` finds its plan, metric identifiers by label, and the server's version."""
 
     source: InputFile
     metrics: MetricOptions
@@ -102,7 +102,7 @@ class BulkJob:
     server_version: str = field(init=False)
 
     async def resolve(self) -> None:
-        """Resolve the metrics with an engine or a connection that is closed before workers open theirs."""
+        """Resolve the metrics with a temporary engine or connection, before workers open theirs."""
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
@@ -116,17 +116,17 @@ class BulkJob:
             self.server_version = (await client.models()).server_version
 
     def run(self) -> None:
-        """Score all parts that are not there, make the output of them, and print the summary.
+        """Score all missing parts, make the output of all parts, and print the summary.
 
         Raises:
-            click.ClickException: Ray, the input, an option or the server is not as it has to be; or parts are missing.
-            StoppedError: The user asked it to stop.
+            click.ClickException: Ray, the input, an option or the server is unusable; or parts are missing.
+            StoppedError: The user stopped the run.
         """
         self.summary.prices = self.prices if self.plan.judge_elsewhere or self.prices.are_known else None
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
-            self._check_output()  # another run may have ended since
+            self._check_output()  # another run may have ended meanwhile
             if self._is_whole():
                 self._check_whole(inputs)
                 return
@@ -135,21 +135,21 @@ class BulkJob:
             self._end(inputs, ends)
 
     def _check_output(self) -> None:
-        import_ray()  # fails before anything is computed where Ray is missing
+        import_ray()  # fails early if Ray is missing
         output, store, there = self.output, self.output.store, ""
         if not output.is_folder and output_exists(output.output):
             there = output.output
-        # Of a run that ended before its first part nothing can be lost.
+        # A run without parts has nothing to lose.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
         if output.options["resume"]:
             return
         if there and not output.options["overwrite"]:
-            raise InputError(f"{there} is there already: give --resume to go on with it, or --overwrite")
+            raise InputError(f"{there} exists. Use --resume to continue it, or --overwrite")
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
-        """Tell whether a run that goes on has nothing to go on with but an output."""
+        """Return whether a run with --resume finds a finished output and no parts."""
         output = self.output
         return (
             output.options["resume"]
@@ -159,25 +159,25 @@ class BulkJob:
         )
 
     def _check_whole(self, inputs: list[InputDigest]) -> None:
-        """Find that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
+        """Check that a finished output belongs to this run; raises InputError otherwise."""
         output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
             raise InputError(
-                f"{output} is whole, so that nothing is left to resume, and {name}, which says what it was made with, "
-                "is not there: give another OUTPUT, or --overwrite"
+                f"{output} is complete, so nothing is left to resume, but {name}, which describes its run, is missing. "
+                "Use another OUTPUT, or --overwrite"
             )
         now = self._described(inputs, RunCounts(rows=0))
         check_same(output, before, now)
         there = output_digest(self.output.file)
         if before.output is not None and there is not None and before.output.sha256 != there.sha256:
-            raise InputError(f"{output} has changed since {name} was written: give another OUTPUT, or --overwrite")
+            raise InputError(f"{output} has changed since {name} was written. Use another OUTPUT, or --overwrite")
         self.summary.failed_rows, self.summary.unscored_rows = before.counts.failed, before.counts.unscored
         if not self.quiet:
-            click.echo(f"{redacted_url(output)} is whole: nothing is left to score", err=True)
+            click.echo(f"{redacted_url(output)} is complete: nothing left to score", err=True)
 
     def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """Return the parts that are there and stand; what they are made with is written first."""
+        """Return the existing parts to keep, after writing the run's description."""
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
         if self.output.options["resume"] and (before := saved_run(store)) is not None:
@@ -204,13 +204,13 @@ class BulkJob:
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
         total = sum(rows_by_file) if not self.source.options.where else None
-        # Whole parts but for the last of each file, which the readers tell in the end.
+        # All parts are full except each file's last one, whose size the readers report at the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not self.plan.judge_elsewhere
         own_judge = here and bool(self.plan.chosen.asks_judge)
         with (
-            # Ray takes signals of its own, so ours come after it.
+            # Ray installs signal handlers, so ours must come after it.
             ray_session(self.output.options["ray_address"], usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
@@ -236,10 +236,10 @@ class BulkJob:
         return ends
 
     def resume_hint(self) -> str:
-        """Return how to go on, as a sentence."""
+        """Return a sentence on how to continue."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
-        return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}, go on with --resume"
+        return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}. Continue with --resume"
 
     def _end(self, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
         store, found = self.output.store, self.output.store.parts()
@@ -274,7 +274,7 @@ class BulkJob:
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):
-            click.echo(f"rows without an answer stay in {store.display_name}: --resume scores them again", err=True)
+            click.echo(f"rows without an answer stay in {store.display_name}. Score them again with --resume", err=True)
         if not self.quiet:
             print_summary(self.summary, figures)
 
@@ -307,8 +307,8 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
     for metric in plan.chosen.metrics:
         if "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
             raise InputError(
-                f"{metric.name}: corpus=request counts the rows that are scored together, and bulk scores them in "
-                "parts: write corpus=prepared (bertscore: idf=prepared)"
+                f"{metric.name}: corpus=request counts the rows of one request, but bulk scores rows in parts. Use "
+                "corpus=prepared (bertscore: idf=prepared)"
             )
 
 
@@ -332,9 +332,9 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
     the scores. Needs the extra ray.
     """
     if len(paths) < 2:
-        raise click.UsageError("give at least one INPUT, and OUTPUT as the last")
+        raise click.UsageError("name at least one INPUT, then OUTPUT")
     if STDIN in paths:
-        raise InputError("bulk reads its input more than once, and standard input cannot be: write it to a file")
+        raise InputError("bulk reads its input more than once, which standard input does not allow. Save it to a file")
     output = BulkOutput.of(paths[-1], options)
     source = input_file({**options, "files": paths[:-1]})
     check_outputs(output.written, source.named_paths)

@@ -1,4 +1,4 @@
-"""Options of `gradewire bulk`: its output, its parts, and the division of a cluster's cores among workers."""
+"""Options of `gradewire bulk` for output and parts, and the division of a cluster's cores among workers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 CORES_PER_WORKER: Final = 4
-"""Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
-until Python alone fills a core."""
+"""Cores per worker. The encoder runs outside Python, and runs of one engine share its caches, so further engines only
+take memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Least share of all cores: small machines beside large ones are left out rather than make all workers small."""
+"""Minimum share of all cores in use: better to leave out small machines than to make all workers small."""
 _RAY_STEPS: Final = 10_000
-"""Ray counts parts of a core in steps of one by this, and rounds others up as well as down."""
+"""Ray divides a core into this many units, and rounds in both directions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Division:
     """A division of cores among workers.
 
     Attributes:
-        reserved: Cores that each reserves, at most `threads`; all workers find as many beside each other.
+        reserved: Cores that each worker reserves, at most `threads`, so that all workers fit at once.
     """
 
     workers: int
@@ -54,7 +54,7 @@ def divided(machines: Sequence[int], *, workers: int | None, threads: int | None
 
 def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
-    # What a machine alone would give each of its workers; one that has less than that gets none.
+    # The share that each machine alone would give its workers; smaller machines get none.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
     enough = (share for share in shares if _room(sizes, Fraction(share)) * share >= _USED * cores)
     chosen = next(enough, max(shares, key=lambda share: _room(sizes, Fraction(share)) * share))
@@ -62,25 +62,25 @@ def _usual_workers(sizes: Counter[int]) -> int:
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
-    """Return cores that each of so many workers can have at most, in Ray's steps."""
+    """Return the most cores that each of `workers` can have, in Ray's units."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
     largest = max(share for share in shares if _room(sizes, share) >= workers)
     return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
 
 
 def _room(sizes: Counter[int], share: Fraction) -> int:
-    """Return workers with so many cores each that have room."""
+    """Return the number of workers with `share` cores each that fit."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
+"""A judge may take seconds for a row: an interruption then loses minutes instead of hours, and progress shows."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
 
 def usual_part_rows(*, judged: bool) -> int:
-    """Return the rows of a part where --part-rows is not given."""
+    """Return the rows of a part without --part-rows."""
     return _JUDGED_PART_ROWS if judged else _PART_ROWS
 
 
@@ -126,7 +126,7 @@ bulk_options = option_group(
 
 @dataclass(frozen=True, slots=True)
 class BulkOutput:
-    """The place that a run writes to: a file, a folder (it ends in /), or the URL of either; and its options."""
+    """The output of a run (a file, a folder that ends in /, or the URL of either), with its options."""
 
     output: str
     options: Mapping[str, Any]
@@ -137,42 +137,44 @@ class BulkOutput:
         check_resume(options, output)
         if is_url(output):
             if "?" in redacted_url(output):
-                raise InputError(f"{output}: parts and manifest stand beside OUTPUT, whose name has a ?: leave it out")
-            file_system(output)  # fails before anything is computed where its package is missing
+                raise InputError(
+                    f"{output}: OUTPUT must not contain a ?, for parts and manifest are written next to it"
+                )
+            file_system(output)  # fails early if its package is missing
         if (form := options["format_"]) is not None:
             if is_folder(output) and form != "jsonl":
-                raise click.UsageError(f"--format {form}: a folder of parts is JSONL; give a file for one table")
+                raise click.UsageError(f"--format {form}: a folder of parts is JSONL. Use a file for one table")
             if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
-                raise click.UsageError(f"--format {form}: end OUTPUT in {_SUFFIXES[form]}, its parts stand beside it")
+                raise click.UsageError(f"--format {form}: use an OUTPUT that ends in {_SUFFIXES[form]}")
         if not is_folder(output):
-            # Refuses other suffixes, and Parquet without pyarrow.
+            # Raises for other suffixes, and for Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 
     @property
     def store(self) -> PartStore:
-        """The folder of its parts."""
+        """The folder of the output's parts."""
         return PartStore(parts_folder(self.output))
 
     @property
     def is_folder(self) -> bool:
-        """Whether the parts are the output."""
+        """True if the parts are the output."""
         return is_folder(self.output)
 
     @property
     def file(self) -> Path | None:
-        """The output where it is one file on this machine."""
+        """The output if it is one file on this machine; else None."""
         return None if is_url(self.output) or self.is_folder else Path(self.output)
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files on this machine that may be written, as `check_outputs` takes them."""
+        """Files on this machine that may be written, for `check_outputs`."""
         options = {"--summary-json": self.options["summary_json"], "--manifest": self.options["manifest"]}
         return [("OUTPUT", self.file), *options.items()]
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
+        """Folder and name of the manifest: from the option, in the folder of parts, or next to the output."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

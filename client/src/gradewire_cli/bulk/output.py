@@ -1,4 +1,4 @@
-"""The output made of the parts, with one result for every row, and the identity of the run that resumes it."""
+"""Assemble the output from parts, with one result for every row, and check that a resumed run is the same."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ if TYPE_CHECKING:
 
 
 class IncompleteError(InputError):
-    """Parts do not have exactly one result for each row of the input."""
+    """Parts without exactly one result for each row of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The parts of a run that is done, whether they are answered, and what readers found at the ends of files."""
+    """A finished run's parts, whether each is answered, and the ends of files that readers found."""
 
     store: PartStore
     parts: Mapping[PartId, bool]
     ends: Mapping[int, FileEnd]
 
     def check(self, take: Callable[[Mapping[str, Any]], None]) -> None:
-        """Read all parts once, and hand out their rows in the order of the input.
+        """Read all parts once, and pass their rows to `take` in the order of the input.
 
         Raises:
-            IncompleteError: A part is missing, or the rows of a file are not each there exactly once.
+            IncompleteError: A part is missing, or a file's rows are not all there exactly once.
         """
         if missing := missing_parts(self.parts, {file: end.parts for file, end in self.ends.items()}):
-            raise IncompleteError(f"{len(missing)} parts are not in {self.store.path_or_url}: --resume scores them")
+            raise IncompleteError(
+                f"{len(missing)} parts are missing in {self.store.path_or_url}. Score them with --resume"
+            )
         last = -1
         for file, end in sorted(self.ends.items()):
             counts = [0] * end.parts
@@ -53,29 +55,29 @@ class Assembly:
                 for row in self._rows(PartId(file, number)):
                     if row["index"] <= last:
                         raise IncompleteError(
-                            f"{self.store.path_or_url}: row {row['index']} comes after row {last}: a part was changed; "
-                            "--overwrite begins again"
+                            f"{self.store.path_or_url}: row {row['index']} comes after row {last}, so a part was "
+                            "changed. Use --overwrite to start again"
                         )
                     last = row["index"]
                     counts[number] += 1
                     take(row)
             if sum(counts) != end.rows:
-                # All parts of a file but its last have as many rows.
+                # All parts of a file except its last one have the same number of rows.
                 short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
                 raise IncompleteError(
-                    f"the parts of file {file + 1} have {sum(counts)} rows and the file {end.rows}: "
+                    f"the parts of file {file + 1} have {sum(counts)} rows, but the file has {end.rows}: "
                     f"{self._incomplete(PartId(file, short))}"
                 )
 
     def write(self, output: str) -> None:
-        """Write the output; its name says which form it has.
+        """Write the output in the format of its suffix.
 
-        On this machine it is there as a whole or not at all, and outlasts a power cut when this returns. Elsewhere a
-        whole file is uploaded: an object store shows it when all of it is there, others may show its beginning.
+        On this machine, the write is durable and all or nothing. Elsewhere, a complete file is uploaded: object stores
+        show it when the upload is complete, others may show its beginning.
         """
         local = local_path(output)
         if local is None:
-            # A table is made of a file that can be read twice.
+            # A table needs a file that can be read twice.
             with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, file_errors(output):
                 made = Path(folder) / output.rsplit("/", 1)[-1]
                 self._write_file(made)
@@ -105,36 +107,36 @@ class Assembly:
                 raise IncompleteError(self._incomplete(part)) from error
 
     def _incomplete(self, part: PartId) -> str:
-        """Return what a file system whose move is a copy may leave of a part after a kill, and the way out."""
+        """Return a sentence on a part that a kill left incomplete, on file systems that move by copying."""
         name = part.name(answered=self.parts[part])
-        return f"{self.store.path_or_url}/{name} is not whole: remove it, and --resume scores its rows again"
+        return f"{self.store.path_or_url}/{name} is incomplete. Remove it, and score its rows again with --resume"
 
     def _lines(self, part: PartId) -> Iterator[bytes]:
         yield from self.store.read_part(part, answered=self.parts[part]).splitlines(keepends=True)
 
 
 def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a later part, without the lines of metrics in its first row: the output has them already."""
+    """Yield the lines of a later part without metric identifiers, which the output's first row has."""
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
 
 def remove_output(output: str) -> None:
-    """Remove an output that is about to be made again; raises InputError where it cannot be."""
+    """Remove an output before it is made again; raises InputError on failure."""
     system, path = file_system(output)
     with file_errors(output), contextlib.suppress(FileNotFoundError):
         system.rm_file(path)
 
 
 def output_exists(output: str) -> bool:
-    """Tell whether there is an output already."""
+    """Return whether an output exists."""
     system, path = file_system(output)
     with file_errors(output):
         return bool(system.exists(path))
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
-    """Return size and SHA-256 of every input file; raises InputError where one cannot be read."""
+    """Return size and SHA-256 of every input file; raises InputError if one cannot be read."""
     found = []
     for path in source.paths:
         with file_errors(path):
@@ -148,32 +150,32 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Write a manifest into a folder, by default that of what its parts are made with; raises InputError."""
+    """Write a manifest into a folder, by default the description of its parts' run; raises InputError."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return what the parts that are there were made with, or a manifest of another name; None where there is no run.
+    """Return the description of the existing parts' run, or another manifest; None if it does not exist.
 
     Raises:
-        InputError: The file that says so is broken, or of a newer gradewire; or there are parts without it.
+        InputError: The manifest is broken or of a newer gradewire, or parts exist without it.
     """
     if name not in store.names():
         if name == RUN_NAME and store.parts():
             raise InputError(
-                f"--resume: {store.path_or_url} has parts and no {RUN_NAME}, which says what they are made with: give "
+                f"--resume: {store.path_or_url} has parts, but {RUN_NAME}, which describes their run, is missing. Use "
                 "another OUTPUT, or --overwrite"
             )
         return None
     try:
         return decode_manifest(store.read(name), f"{store.path_or_url}/{name}")
     except ManifestError as error:
-        raise InputError(f"{error}; --overwrite begins again") from error
+        raise InputError(f"{error}. Use --overwrite to start again") from error
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
-    """Refuse to go on with what another run made; raises InputError, which says in what the runs differ."""
-    refuse_other_run(output, _differences(before, now), way_out="give the same, another OUTPUT, or --overwrite")
+    """Raise InputError with the differences if another run made the output."""
+    refuse_other_run(output, _differences(before, now), way_out="use the same, another OUTPUT, or --overwrite")
 
 
 def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
@@ -182,28 +184,28 @@ def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
     for name in sorted({*before.parameters, *now.parameters}):
         there, here = before.parameters.get(name), now.parameters.get(name)
         if json.loads(json.dumps(here)) != there:
-            yield f"--{name.replace('_', '-')} was {shown_value(there)} and is {shown_value(here)}"
+            yield f"--{name.replace('_', '-')} was {shown_value(there)}, now {shown_value(here)}"
 
 
 def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
     if len(before) != len(now):
-        yield f"it had {len(before)} input files and now there are {len(now)}"
+        yield f"it had {len(before)} input files, now {len(now)}"
         return
     for there, here in zip(before, now, strict=True):
         if there.path != here.path:
             yield f"the input {there.path} is now {here.path}"
         if there.sha256 != here.sha256:
-            yield f"{here.path} has changed ({there.bytes} bytes then, {here.bytes} now)"
+            yield f"{here.path} has changed ({there.bytes} bytes before, {here.bytes} now)"
 
 
 def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
     if list(before) != list(now):
-        yield f"--metrics were {', '.join(before)} and are {', '.join(now)}"
+        yield f"--metrics were {', '.join(before)}, now {', '.join(now)}"
         return
     for label, line in now.items():
         if line == before[label] and counts_over_unknown(line):
-            yield f"{label} counts over a reference set whose content {line} does not name: it may have grown"
+            yield f"{label} counts over a reference set that may have grown, for {line} does not name its content"
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):
-                yield f"{name} of {label} was {shown_value(there.get(name))} and is {shown_value(here.get(name))}"
+                yield f"{name} of {label} was {shown_value(there.get(name))}, now {shown_value(here.get(name))}"

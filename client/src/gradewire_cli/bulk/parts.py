@@ -1,4 +1,4 @@
-"""Parts of a run: the finished pieces of its output, each written all or nothing, on any file system of fsspec."""
+"""Parts of a run: finished pieces of its output, each written all or nothing, on any fsspec file system."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
-"""Protocols of fsspec where files have names alone, in buckets."""
+"""fsspec protocols of object stores, which have buckets instead of folders."""
 _HIDDEN: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.(?P<kind>new|old)")
 
 
 def is_object_store(system: Any) -> bool:
-    """Tell whether a file system has no folders, and shows a file when all of it is there."""
+    """Return whether a file system has no folders, and shows files only when they are complete."""
     return not _OBJECT_STORES.isdisjoint(protocols(system))
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return another name for a file, of this process alone: `new` while it is written, `old` while it is replaced."""
+    """Return a temporary name, unique to this process: `new` for a file being written, `old` for one being replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """Return the name of the file that a kill left under this name; the same where it has its own."""
+    """Return the name of the file behind a hidden name that a kill left; other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
 
 def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
-    """Write a file, in place of what has its name.
+    """Write or replace a file.
 
-    An object store shows the old file or the whole new one; so does a file system that renames onto a file (SFTP). One
-    that renames and refuses a name that is taken (SMB, WebHDFS) has a moment without the file: a kill then leaves the
-    old one under a hidden name, from which `put_back` takes it. Where moving is copying (fsspec's default) the new file
-    is copied over the old one: a reader may see its beginning, and a kill may leave that.
+    Readers on object stores, and on file systems that rename onto files (SFTP), see the old file or the complete new
+    one. File systems that refuse to replace (SMB, WebHDFS) are without the file for a moment: a kill then leaves the
+    old one under a hidden name, and `put_back` restores it. File systems that move by copying (fsspec's default) copy
+    the new file
+    over the old one: readers may see its beginning, and a kill may leave only that.
 
     Raises:
-        Exception: Whatever the file system raises; the old file is there, unless it was being copied over.
+        Exception: Any error of the file system; the old file still exists unless it was being copied over.
     """
     target = f"{folder}/{name}"
     if is_object_store(system):
@@ -61,13 +62,13 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
         if _refused(system, unfinished, target, data):
             _replace(system, unfinished, target, f"{folder}/{hidden_name(name, 'old')}", data)
     except BaseException:
-        with contextlib.suppress(Exception):  # what failed is told, not that its rest stays
+        with contextlib.suppress(Exception):  # report the first error
             system.rm_file(unfinished)
         raise
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Give files that a kill left under a hidden name while they were replaced their own again."""
+    """Restore files that a kill left under a hidden name during a replacement."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -76,36 +77,36 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to its name; return whether another content has that and was not replaced."""
+    """Move a file to its name; return whether a file with other content has that name and stays."""
     try:
         system.mv(unfinished, target)
     except Exception:
-        # What a name that is taken raises is another error on each file system.
+        # Each file system raises a different error for a name that exists.
         if not _exists(system, target):
             raise
         found = system.cat_file(target)
         if found != data and data.startswith(found):
-            system.rm_file(target)  # a copy that broke off must not be taken for the file
+            system.rm_file(target)  # an incomplete copy must not pass for the file
             raise
     else:
         if not _exists(system, unfinished):
             return False
-        found = system.cat_file(target)  # WebHDFS says nothing where it moves nothing
+        found = system.cat_file(target)  # WebHDFS reports no error if it moves nothing
     if found != data:
         return True
-    # Another worker has written the same, or what was copied could not be removed.
+    # Another worker wrote the same content, or the copied source could not be removed.
     _remove(system, unfinished)
     return False
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to a name that is taken."""
+    """Move a file to a name that exists."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
-            _remove(system, unfinished)  # another worker was faster, and its file is as good
+            _remove(system, unfinished)  # keep the file of a faster worker
     except BaseException:
-        with contextlib.suppress(Exception):  # what failed is told; `put_back` comes to it later
+        with contextlib.suppress(Exception):  # report the first error; `put_back` restores the file later
             system.mv(aside, target)
         raise
     _remove(system, aside)
@@ -125,26 +126,26 @@ _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|u
 _STOP: Final = "stop"
 _LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
-"""File of the folder that says what the parts are made with."""
+"""The file in the folder that describes the parts' run."""
 FOLDER_MANIFEST: Final = "manifest.json"
 """The manifest of a finished run whose output is the folder."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """A part of the input, by the number of its file and its own number there, both from 0."""
+    """A part of the input: the number of its file, and its number in that file, both from 0."""
 
     file: int
     number: int
 
     def name(self, *, answered: bool) -> str:
-        """Return its file; `answered`: no row is to be scored again."""
+        """Return the part's file name; `answered` means that no row is to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRows:
-    """The rows of a part; none: it is done already."""
+    """The rows of a part; empty if it is finished."""
 
     part: PartId
     rows: list[Row]
@@ -152,32 +153,32 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder of a run's parts; opened by every process for itself."""
+    """The folder of a run's parts; every process opens it for itself."""
 
     path_or_url: str
 
     @property
     def display_name(self) -> str:
-        """The place as people may see it: without keys of its URL."""
+        """The folder without keys in its URL."""
         return redacted_url(self.path_or_url)
 
     def create(self) -> None:
-        """Make the folder where it is not there; raises InputError where it cannot."""
+        """Create the folder if it is missing; raises InputError on failure."""
         system, path = file_system(self.path_or_url)
-        # Where there are no folders it would make the bucket, whose name may be mistyped.
+        # An object store would create the bucket, whose name may be mistyped.
         if not is_object_store(system):
             with file_errors(self.path_or_url):
                 system.makedirs(path, exist_ok=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Make the folder, and keep other runs out of it while this is open: on this machine's file systems alone.
+        """Create the folder and lock out other runs while this is open; locks work only on this machine's file systems.
 
-        What was looked at before has to be looked at again: another run may have ended since. A folder that was made
-        here is gone at the end where nothing was written.
+        Check everything again inside, for another run may have ended meanwhile. Removes a new folder at the end if it
+        is empty.
 
         Raises:
-            InputError: Another run has it.
+            InputError: Another run uses the folder.
         """
         local = local_path(self.path_or_url)
         if local is None:
@@ -188,15 +189,15 @@ class PartStore:
             return
         was_there = local.exists()
         try:
-            with only_run(self.path_or_url, local / _LOCK, way_out="give another OUTPUT", make=self.create):
+            with only_run(self.path_or_url, local / _LOCK, way_out="use another OUTPUT", make=self.create):
                 yield
         finally:
             if not was_there:
-                with contextlib.suppress(OSError):  # it has files, or is gone
+                with contextlib.suppress(OSError):  # the folder is not empty, or gone
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of files in the folder but its lock; empty where it is not there."""
+        """Return the names of files in the folder except its lock; empty if the folder is missing."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -204,7 +205,7 @@ class PartStore:
         return set()
 
     def parts(self) -> dict[PartId, bool]:
-        """Return the parts that are there, and whether each is answered: of two files of a part the answered counts."""
+        """Return the existing parts, and whether each is answered; an answered file takes precedence."""
         found: dict[PartId, bool] = {}
         for name in self.names():
             if match := _NAME.fullmatch(name):
@@ -213,25 +214,25 @@ class PartStore:
         return found
 
     def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
-        """Write a part in place of an earlier try of it; raises InputError."""
+        """Write a part, replacing an earlier try; raises InputError."""
         self.write(part.name(answered=answered), data)
         if answered:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """Return the bytes of a part; raises InputError where it cannot be read."""
+        """Return the bytes of a part; raises InputError if it cannot be read."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return the bytes of a part, answered since or not; raises InputError where it cannot be read."""
-        # A worker may have been killed between writing the answered one and telling of it.
+        """Return the bytes of a part, answered or not; raises InputError if it cannot be read."""
+        # A killed worker may have written the answered file without reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of the folder, in place of what has its name.
+        """Write or replace a file in the folder.
 
-        On this machine and in an object store a reader sees the old file or the whole new one, whatever happens; on
-        other file systems as far as `write_atomically` says. On this machine it outlasts a power cut when this returns.
+        On this machine and in object stores, readers always see the old file or the complete new one; elsewhere as
+        described in `write_atomically`. On this machine the write is durable.
         """
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
@@ -243,77 +244,77 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file of the folder; raises InputError where it cannot be read."""
+        """Return the bytes of a file in the folder; raises InputError if it cannot be read."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
 
     def remove(self, name: str) -> None:
-        """Remove a file of the folder where it is there."""
+        """Remove a file in the folder if it exists."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"), contextlib.suppress(FileNotFoundError):
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the files that a run makes; other files stay.
+        """Remove the run's files; other files stay.
 
-        After a kill in between nothing calls the rest whole, and what its parts are made with still stands beside them.
+        The order keeps the state consistent after a kill: the folder's manifest goes first, the run's description last.
         """
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
 
     def remove_all(self) -> None:
-        """Remove the folder with the files that a run makes; where it has others it stays with them."""
+        """Remove the run's files, and the folder if it is then empty."""
         self.empty()
         system, path = file_system(self.path_or_url)
         if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
-            return  # a bucket is not ours to remove
-        # There may be something else in it, or it is not there.
+            return  # never remove a bucket
+        # The folder may have other files, or be missing.
         with contextlib.suppress(InputError):
             self.remove(_LOCK)
             with file_errors(self.path_or_url):
                 system.rmdir(path)
 
     def request_stop(self) -> None:
-        """Tell all workers to begin no further part."""
+        """Ask all workers to begin no further part."""
         self.write(_STOP, b"")
 
     def forget_stop(self) -> None:
-        """Take that back, before a run begins."""
+        """Withdraw a stop request, before a run begins."""
         self.remove(_STOP)
 
     def is_stopping(self) -> bool:
-        """Tell whether workers are asked to begin no further part."""
+        """Return whether workers are asked to begin no further part."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url):
             return _exists(system, f"{path}/{_STOP}")
 
 
 def _is_own(name: str) -> bool:
-    """Tell whether a run of bulk makes files of this name."""
+    """Return whether a bulk run writes files of this name."""
     written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
 
 def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -> list[PartId]:
-    """Return the parts that are not there, of files with so many parts each."""
+    """Return the missing parts, given the number of parts in each file."""
     wanted = (PartId(file, number) for file, parts in parts_by_file.items() for number in range(parts))
     return [part for part in wanted if part not in found]
 
 
 def parts_folder(output: str) -> str:
-    """Return the folder of an output's parts: OUTPUT.parts beside it, and of an output that is a folder itself."""
+    """Return the folder of an output's parts: OUTPUT.parts, or the output itself if it is a folder."""
     return output.rstrip("/") if is_folder(output) else f"{output}.parts"
 
 
 def is_folder(output: str) -> bool:
-    """Tell whether an output is a folder of parts, by its last character."""
+    """Return whether an output is a folder of parts, which ends in /."""
     return output.endswith("/")
 
 
 def check_parts_folder(store: PartStore) -> None:
-    """Refuse a folder that has files of something else; raises InputError."""
+    """Raise InputError if a folder has foreign files."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
-        raise InputError(f"{store.path_or_url} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")
+        raise InputError(f"{store.path_or_url} has files that bulk did not write ({strange[0]}). Use another OUTPUT")

@@ -1,4 +1,4 @@
-"""Readers and workers as a pipeline of Ray Data, on a Ray of our own or on a cluster that is there."""
+"""Readers and workers as a pipeline of Ray Data, on our own Ray or on an existing cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Object store of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
+"""Object store of our own Ray: it holds only a few parts in transit, a megabyte each."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -35,42 +35,44 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Refuse an address where nobody listens; Ray itself would try for minutes.
+    """Check that an address accepts connections, for Ray itself would retry for minutes.
 
     Raises:
-        UnreachableError: Nobody does; other forms of address are left to Ray.
+        UnreachableError: It does not. Other forms of address are left to Ray.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return
     try:
         socket.create_connection((found["host"], int(found["port"])), timeout=_CONNECT_TIMEOUT_S).close()
     except OSError as error:
-        raise UnreachableError(f"--ray-address {address}: no Ray answers there ({error.strerror or error})") from error
+        raise UnreachableError(
+            f"--ray-address {address}: no Ray cluster answers ({error.strerror or error})"
+        ) from error
 
 
 def import_ray() -> Any:
-    """Return the module; raises InputError where the extra is not installed."""
-    # Ray reports usage to its makers unless it is told not to before it is imported.
+    """Return the module; raises InputError if the extra is not installed."""
+    # Ray reports usage to its makers unless this is set before the import.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # What its processes write would stand between the lines of progress; its own log files have it.
+    # Keep Ray's output out of the progress lines; its log files still have it.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # It warns of a change of a later version, which concerns programs that use GPUs.
+    # Silence a warning about a future change for programs with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray  # noqa: PLC0415 - optional and slow to import
         import ray.data  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise InputError(f"bulk needs {error.name}: pip install 'gradewire[ray]'") from error
+        raise InputError(f"bulk needs {error.name}. Run: pip install 'gradewire[ray]'") from error
     return ray
 
 
 def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
-    """Connect, or start Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
+    """Connect, or start Ray; retries because on a busy machine its node may start slower than Ray waits."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **told)
         except Exception as error:
-            # A bare Exception says that alone, and everything else has a type.
+            # Ray raises a bare Exception only for this timeout.
             if type(error) is not Exception or not tries_left:
                 raise
             ray.shutdown()
@@ -79,18 +81,18 @@ def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Return the cores of each machine that has any; [1] where none has: a cluster may start its first for a worker."""
+    """Return the cores of each machine with any; [1] without one, for a cluster may start machines on demand."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """Yield the module, connected.
+    """Yield the connected module.
 
     Raises:
         InputError: Ray is not installed, or cannot be started.
-        UnreachableError: There is no cluster at the address.
+        UnreachableError: No cluster answers at the address.
     """
     ray = import_ray()
     if address is not None:
@@ -101,8 +103,8 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     try:
         _init(ray, "local" if address is None else address, told)
     except ConnectionError as error:
-        # Ray shows the user's token to an address that is named only where it is told to.
-        hint = "" if _AUTH_MODE in os.environ else f"; where the cluster asks for Ray's token, set {_AUTH_MODE}=token"
+        # Ray sends the user's token to a named address only if the mode is set.
+        hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"
         raise UnreachableError(f"--ray-address {address}: {error}{hint}") from error
     except Exception as error:
         raise InputError(f"Ray cannot be started: {error}") from error
@@ -114,7 +116,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The number of a file, and of the parts and rows that its reader found in it."""
+    """The number of a file, and the numbers of parts and rows in it."""
 
     file: int
     parts: int
@@ -123,14 +125,14 @@ class FileEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """A reader of one of the input files.
+    """A reader of one input file.
 
     Attributes:
-        path_or_url: Where it is, in whatever directory the reader runs.
-        rows_before: Rows of the files before it, which are numbered first.
-        part_rows: Rows of a part; the last of a file may have fewer.
-        done: Numbers of its parts that need no scoring.
-        pictures: Folder that rows name pictures from; None where no metric shows them.
+        path_or_url: The file, independent of the reader's directory.
+        rows_before: Number of rows in earlier files.
+        part_rows: Rows of a part; a file's last part may have fewer.
+        done: Numbers of finished parts.
+        pictures: Folder of the rows' pictures; None if no metric shows them.
     """
 
     source: InputFile
@@ -142,9 +144,9 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield parts that are not done, in order, then the end; raises InputError where the file cannot be read.
+        """Yield unfinished parts in order, then the end; raises InputError if the file cannot be read.
 
-        Rows of done parts are read too, for nothing but reading says where the next part begins.
+        Reads the rows of finished parts too, to find where the next part begins.
         """
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
@@ -162,7 +164,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """Return a reader for each file; parts of `found` that are answered are not scored again."""
+    """Return a reader for each file that skips the answered parts of `found`."""
     return [
         FileReader(
             source=source,
@@ -178,22 +180,22 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Parts that a worker has at a time: while the last requests of a part are answered, those of the next are sent."""
+"""Parts that a worker processes at once: requests of the next one fill the gap while the last answers arrive."""
 _BLOCK_BYTES: Final = 1
-"""Ray Data ends a block when it is as large: every part is a block of its own, and goes on when it is read."""
+"""A block size that makes Ray Data end a block with every part, so that parts pass on at once."""
 _START_DEATHS: Final = 4
-"""Deaths of workers in a row before they are up: Ray loses some where a cluster is busy. Nothing of ours is done until
-then, so this hides no error."""
+"""Consecutive start failures of workers to tolerate: Ray loses some on a busy cluster. Our code runs only later, so
+this hides no error of ours."""
 
 
 class RayWorker:
-    """An actor of Ray: `PartScorer`, on the columns of Ray Data."""
+    """An actor of Ray that runs a `PartScorer` on Ray Data's columns."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Score the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
+        """Score a batch's parts: each pickled `item` becomes a record, or stays a file's end."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -213,10 +215,10 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts that the readers give, in any order; an end may come before parts of its file.
+    """Score all parts of the readers in any order; a file's end may come before its parts.
 
     Raises:
-        InputError: A file cannot be read, or Ray gives up.
+        InputError: A file cannot be read, or Ray fails.
     """
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -229,10 +231,10 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors begin first and may reserve every core of a cluster: a reader that wants one would never begin (issue
-        # 44687 of Ray). It takes little of one, and waits where workers are behind.
+        # Actors start first and may reserve every core: a reader that needs one would never start (issue 44687 of
+        # Ray). Readers need little of a core, and wait if workers are behind.
         num_cpus=0,
-        # Without cores nothing else bounds them, and each is a process.
+        # Without cores, only this limits the number of reader processes.
         concurrency=min(workers, len(readers)),
     )
     scored = data.map_batches(
@@ -260,13 +262,13 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """Return the readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
-    from ray.data.block import BlockMetadata  # noqa: PLC0415 - of the extra
-    from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - of the extra
+    """Return the readers as a datasource, whose base class exists only after Ray's import."""
+    from ray.data.block import BlockMetadata  # noqa: PLC0415 - in the extra
+    from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - in the extra
 
-    class PartSource(Datasource):  # type: ignore[misc] # without Ray it has no type
+    class PartSource(Datasource):  # type: ignore[misc] # untyped without Ray
         def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
-            del parallelism  # a file has one reader
+            del parallelism  # each file has one reader
             unknown = BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=None)
             return [ReadTask(functools.partial(_blocks, reader, store), unknown) for reader in readers]
 

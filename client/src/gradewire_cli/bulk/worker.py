@@ -1,4 +1,4 @@
-"""Scores parts in one process, and reports counts, costs and times of each, never rows."""
+"""Score parts in one process, and report each part's counts, costs and times, but no rows."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRecord:
-    """One part, as a worker left it.
+    """A worker's report on one part.
 
     Attributes:
-        rows: Its rows; 0 where it was not begun because the run is to stop.
-        error: Why it could not be scored at all; "" where it was.
-        unreachable: Whether that was for want of a server, so that the same may succeed later.
-        texts: Texts by where they were found.
+        rows: Number of rows; 0 if the run stopped before the part began.
+        error: Why the part could not be scored; "" if it was.
+        unreachable: Whether the server was down, so that a retry may succeed.
+        texts: Number of texts by source.
         seconds: Seconds by stage, as `Summary.seconds`.
         paid: Tokens by metric.
-        worker: Process that scored it, as HOST:PID.
+        worker: The process that scored the part, as HOST:PID.
     """
 
     part: PartId
@@ -74,12 +74,12 @@ class PartRecord:
         return cls(part=part, error=message, unreachable=isinstance(error, TransportError))
 
     def problem(self) -> Exception:
-        """Return the error of the command that `error` is."""
+        """Return the record's error as the command's error."""
         return (UnreachableError if self.unreachable else InputError)(self.error)
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Return fields of a record that a summary of the part's rows gives."""
+    """Return the record's fields for the costs in a summary of the part's rows."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -93,10 +93,10 @@ def costs_of(summary: Summary) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunTally:
-    """Records of a run, added up.
+    """The sum of a run's records.
 
     Attributes:
-        rows: Rows that are in parts now, those of earlier runs not included.
+        rows: Rows in the parts of this run, without those of earlier runs.
     """
 
     rows: int = 0
@@ -111,7 +111,7 @@ class RunTally:
     _paid: dict[str, PaidTokens] = field(default_factory=dict)
 
     def add(self, record: PartRecord) -> None:
-        """Take in one record."""
+        """Add a record."""
         if record.error:
             self.first_problem = self.first_problem or record
             return
@@ -128,7 +128,7 @@ class RunTally:
             self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
 
     def report(self, summary: Summary) -> None:
-        """Add to a summary of all rows what this run took for its own."""
+        """Add this run's costs to a summary of all rows."""
         summary.texts.update(self._texts)
         summary.seconds.update(self._seconds)
         for label, paid in self._paid.items():
@@ -142,7 +142,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Return a path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    """Return an absolute path, or the URL of one; URLs of other file systems unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -156,10 +156,10 @@ def _absolute_link(url: str) -> str:
 
 
 def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
-    """Return the same with all paths from the root on."""
+    """Return the connection with absolute paths."""
     return replace(
         connection,
-        # Settings know the home directory by ~.
+        # Settings may name the home directory as ~.
         cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
         models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
         tls=connection.tls and _absolute_tls(connection.tls),
@@ -181,11 +181,11 @@ _RSS_UNIT_BYTES = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
-    """The settings of every worker, to which they travel.
+    """The settings that the command sends to every worker.
 
     Attributes:
-        lines: What the server said that it computes, by label; a worker that finds another scores nothing.
-        unanswered: Parts of earlier runs with rows to be scored again.
+        lines: The server's metric identifiers by label; a worker that finds others scores nothing.
+        unanswered: Parts of earlier runs with rows to score again.
     """
 
     connection: ConnectionOptions
@@ -195,7 +195,7 @@ class WorkerSetup:
     unanswered: frozenset[tuple[int, int]] = frozenset()
 
     def absolute(self) -> Self:
-        """Return the same with all paths from the root on: workers run in another directory than the command."""
+        """Return the setup with absolute paths, for workers run in another directory."""
         return replace(
             self,
             connection=absolute_connection(self.connection),
@@ -206,7 +206,7 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class PartScorer:
-    """Scores parts, several at a time if it is called so; close it at the end."""
+    """A scorer of parts, safe for concurrent calls; close it at the end."""
 
     setup: WorkerSetup
     transport: Transport | None = None
@@ -217,10 +217,9 @@ class PartScorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def score(self, part: PartRows) -> PartRecord:
-        """Score a part, write it, and say what came of it.
+        """Score a part, write it, and return its record.
 
-        A part that cannot be scored because of the server or an option is a record with an error, and so are all that
-        come after it until somebody starts again.
+        If the server or an option prevents scoring, this record and all later ones have an error until a new start.
         """
         if self.setup.store.is_stopping():
             return PartRecord(part=part.part)
@@ -231,7 +230,7 @@ class PartScorer:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
-        """Close the engine or the connection; a worker that is killed needs none of it."""
+        """Close the engine or the connection; a killed worker needs no cleanup."""
         if self._loop is not None:
             self._loop.run(self._resources.aclose())
             self._loop.stop()
@@ -253,8 +252,8 @@ class PartScorer:
         if scorer.lines != setup.lines:
             differing = next(label for label in setup.lines if scorer.lines.get(label) != setup.lines[label])
             raise InconsistentReplies(
-                f"a worker on {socket.gethostname()} computes {differing} as {scorer.lines.get(differing)}, and the "
-                f"run began with {setup.lines[differing]}: install the same gradewire and models on all machines"
+                f"a worker on {socket.gethostname()} computes {differing} as {scorer.lines.get(differing)}, but the "
+                f"run began with {setup.lines[differing]}. Install the same gradewire and models on all machines"
             )
         return scorer
 
@@ -289,10 +288,10 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return results of an earlier run that stand, by `Row.key`, of a part with rows that it left unanswered."""
+        """Return an earlier run's final results by `Row.key`, if it left rows of the part unanswered."""
         if part.part not in self.setup.unanswered:
             return {}
-        # The last line may be torn where a kill left the beginning of a part (`write_atomically`).
+        # A kill during `write_atomically` may have torn the last line.
         lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
         rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}

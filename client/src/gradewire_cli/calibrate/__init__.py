@@ -1,1 +1,1 @@
-"""`gradewire calibrate`: fits a metric to labelled answers and stores the fit with the model."""
+"""`gradewire calibrate`: fit a metric to labelled answers and store the fit with the model."""

@@ -1,4 +1,4 @@
-"""`gradewire calibrate --metric auto`: fits the bands of the cascade, and measures them on other questions."""
+"""`gradewire calibrate --metric auto`: fit the cascade's bands, and measure them on other questions."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""Risks of fits on other questions: every one, by the rows that they were made on and measured on, in words."""
+"""Risks of fits on held-out questions, by a description of the rows for fitting and for measuring."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
-"""At this confidence UNCERTAIN marks denials alone, as the metric `auto` reads it."""
+"""A confidence at which UNCERTAIN marks only denials, as the metric `auto` expects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredCascade:
-    """Labelled rows with what all three metrics say of them.
+    """Labelled rows with the results of all three metrics.
 
     Attributes:
-        encoder: NAME@DIGEST, 12 digits.
-        provenance: What the fit says of itself: of `auto`, of `correctness`, judge and prompt.
-        parameters: What the fit holds for, as a metric line writes it.
-        unjudged: Rows that the judge did not grade, by status.
-        digests: SHA-256 of all rows and of either half, as a fit of `correctness` names what it was made on.
+        encoder: NAME@DIGEST, with 12 digits.
+        provenance: Origin of the fit: versions of `auto` and `correctness`, judge and prompt.
+        parameters: Parameters that the fit is valid for, as in a metric identifier.
+        unjudged: Number of rows without the judge's grade, by status.
+        digests: SHA-256 of all rows and of each half, as a fit of `correctness` names its rows.
     """
 
     rows: CascadeRows
@@ -53,28 +53,30 @@ class ScoredCascade:
     digests: Mapping[str, str]
 
     def count_of(self, half: Half | None) -> int:
-        """Return rows that are fitted on: all, or those of a half of the questions."""
+        """Return the number of rows for fitting: all, or those of a half of the questions."""
         return len(self.rows if half is None else self.rows.half(half))
 
 
 def cascade_metrics(metric: Auto) -> str:
-    """Return the metrics whose results a fit of `auto` is made of."""
+    """Return the metrics whose results a fit of `auto` needs."""
     return f"{_EXACT},{format_metric_line(_CHEAP)},{_judge_label(metric)}"
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Read the rows that have a probability; those that the judge did not grade count for the bands alone."""
+    """Read the rows with a probability; rows without the judge's grade count only for the bands."""
     cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():
-        raise InputError(f"the scores have no {' and no '.join(sorted(missing))}: score with {cascade_metrics(metric)}")
+        raise InputError(
+            f"the scores lack {' and '.join(sorted(missing))}. Score with --metrics '{cascade_metrics(metric)}'"
+        )
     column = next(name for name in labelled.tallies if name.startswith(Correctness.name))
     outputs = [output["scores"] for _, output in labelled.kept if output["scores"][column]["score"] is not None]
     judged = [scores[label] for scores in outputs]
     first = next((result for result in judged if result["score"] is not None), None)
     if first is None:
         reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
-        raise InputError(f"no row has a score of {label}: {reasons}")
+        raise InputError(f"no row has a score for {label}: {reasons}")
     line = parse_metric_line(first["line"])
     judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
     rows = CascadeRows(
@@ -119,17 +121,17 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
 def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three numbers
     scored: ScoredCascade, provenance: Mapping[str, Any], *, half: Half | None, delta: float, resamples: int, seed: int
 ) -> tuple[CascadeFit, HeldOut]:
-    """Fit the bands and measure them on questions that were not fitted on.
+    """Fit the bands and measure them on held-out questions.
 
-    With a half named, the fit is made there and measured on the other one. Without, it is made on all rows, and fits
-    on either half are measured on the other.
+    With a half, fits on it and measures on the other one. Without, fits on all rows, and measures fits on each half on
+    the other.
 
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
-        raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
+        raise InputError(f"--half {half}: all rows belong to one half of the questions. Leave it out")
 
     def fit(rows: CascadeRows) -> CascadeFit:
         return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)
@@ -144,11 +146,11 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
         }
         return (fits[half] if half is not None else fit(scored.rows)), held
     except MissingScipyError as error:
-        raise InputError(f"fitting needs scipy: {error}") from error
+        raise InputError(f"{error}") from error
 
 
 def cascade_values(fit: CascadeFit, held: HeldOut) -> tuple[tuple[str, float], ...]:
-    """Return what the stored calibration tells people of its worth."""
+    """Return the quality values to store with a calibration."""
     wide = fit.gains[-1]
     found = {"judge_accuracy": wide.judge, "cheap_accuracy": wide.cheap, "judged_rows": float(wide.rows)}
     for risk in next(iter(held.values()), ()):
@@ -161,6 +163,6 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """Return float64[rows]; NaN where a result has no score, or not this value."""
+    """Return float64[rows]; NaN if a result has no score, or lacks this value."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])

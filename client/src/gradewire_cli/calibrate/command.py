@@ -1,4 +1,4 @@
-"""`gradewire calibrate`: fits a metric to labelled answers and stores the fit with the model."""
+"""`gradewire calibrate`: fit a metric to labelled answers and store the fit with the model."""
 
 import math
 from collections import Counter
@@ -106,14 +106,14 @@ _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 @dataclass(frozen=True, slots=True)
 class CalibrateRun:
-    """One run: its rows and where they are scored, the metric that is calibrated, and the options of the command."""
+    """A run of the command: rows and connection, the metric to calibrate, and the options."""
 
     run: LabelledRun
     metric: Metric
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Score, fit, print and store; an error leaves nothing stored."""
+        """Score, fit, print and store; stores nothing on an error."""
         if isinstance(self.metric, Auto):
             self._fit_cascade(transport, self.metric)
             return
@@ -209,9 +209,9 @@ class CalibrateRun:
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Read what `calibrate_options` say of rows, scores and place; raises click.ClickException."""
+    """Read rows, scores and connection from `calibrate_options`; raises click.ClickException."""
     if options["fit"] == "both" and options["scores"]:
-        raise click.UsageError("--fit both has to score with the new weight: leave --scores out")
+        raise click.UsageError("--fit both scores with the new weight and cannot be used with --scores")
     metrics = MetricOptions(metrics=metric, model=options["model"])
     run = labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
     return replace(run, source=with_sources(run.source, options["source"]))
@@ -233,10 +233,10 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         show_or_undo(options, _metric(options["metric"]).name if options["undo"] and named else "")
         return
     if not options["files"]:
-        raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
+        raise click.UsageError("name a FILE of labelled answers (or use --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
-        raise click.UsageError(f"--fit both is for smile: {metric.name} has no weight of its own")
+        raise click.UsageError(f"--fit both works only for smile: {metric.name} has no weight")
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
@@ -248,11 +248,11 @@ def _metric(line: str) -> Metric:
         metric = parse_metric_line(line)
     if metric.name not in {*THRESHOLDS, CORRECTNESS, Auto.name}:
         known = ", ".join((*THRESHOLDS, CORRECTNESS))
-        raise InputError(f"--metric {line}: there is something to fit for {known} and {Auto.name}")
+        raise InputError(f"--metric {line} cannot be calibrated. Choose one of {known}, {Auto.name}")
     if isinstance(metric, Auto):
         said = [name for name in _NOT_FITTED if getattr(metric, name) is not None]
         if said:
-            raise InputError(f"--metric {line}: a fit holds for every {said[0]}: leave it out")
+            raise InputError(f"--metric {line}: a fit is valid for every {said[0]}. Leave it out")
     if metric.name != CORRECTNESS:
         return metric
     values: dict[str, Any] = {"features_only": True}
@@ -260,6 +260,6 @@ def _metric(line: str) -> Metric:
 
 
 def _of_model(metric: Metric, model: str | None) -> Metric:
-    """Return the metric by its own encoder, else by that of --model, which tells scores of one metric apart."""
+    """Return the metric with its own encoder, else with that of --model."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

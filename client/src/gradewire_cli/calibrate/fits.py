@@ -1,4 +1,4 @@
-"""Fits of thresholds and probabilities, measured on other rows."""
+"""Fit thresholds and probabilities, and measure them on other rows."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores of one run to fit on, and those to measure on; None: the same ones, by folds."""
+    """Scores of one run for fitting and for measuring; `held_out` None: measure on the same ones, by folds."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
 
     @property
     def measured(self) -> LabelledScores:
-        """The rows that the figures are computed on."""
+        """The rows for measuring."""
         return self.fitted if self.held_out is None else self.held_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFit:
-    """A fitted threshold, and the figures before and after it.
+    """A fitted threshold, with statistics before and after.
 
     Attributes:
-        report: Of `BEFORE` and `AFTER` on the rows that it is measured on.
+        report: Statistics of `BEFORE` and `AFTER` on the measured rows.
         balanced: Balanced accuracy of both.
-        measured_on: Which rows these are, in words.
+        measured_on: A description of the measured rows.
     """
 
     threshold: float
@@ -70,7 +70,7 @@ class ThresholdFit:
 
     @property
     def values(self) -> dict[str, float]:
-        """Point values over all rows that it is measured on, by name; those that are not defined are left out."""
+        """Values over all measured rows by name, without undefined ones."""
         found = {
             f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
             for metric in self.report.metrics
@@ -82,34 +82,34 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """Return SMILE's weight of the sentence term; raises InputError where the rows do not determine it.
+    """Return SMILE's weight of the sentence term; raises InputError if the rows do not determine it.
 
-    Scores are made of the terms of the reference that gave the score, which another weight might pick otherwise.
+    Uses the terms of the reference that gave the score; with another weight, another reference might have won.
     """
     try:
         return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
     except KeyError as error:
-        raise InputError(f"the scores have no part {error}: sentence_weight is a parameter of smile") from error
+        raise InputError(f"the scores lack the part {error}. Only smile has a sentence_weight") from error
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
 def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
-    """Fit on the scores `after` and compare with the verdicts `before`.
+    """Fit a threshold on the scores `after` and compare with the verdicts `before`.
 
     Raises:
-        InputError: All answers are right or all are wrong, or the runs have scores of different rows.
+        InputError: All answers are right or all are wrong, or the runs scored different rows.
     """
     own, shown, standing = after.fitted, after.measured, before.measured
     if shown.sha256 != standing.sha256:
-        raise InputError("other rows failed in the second run than in the first: try again")
+        raise InputError("different rows failed in the two runs. Try again")
     try:
         threshold = fit_threshold(own.scores, own.right, objective)
     except ValueError as error:
-        raise InputError(f"{error} (a label of {RIGHT_FROM} and more is right)") from error
+        raise InputError(f"{error} (labels of at least {RIGHT_FROM} count as right)") from error
     if after.held_out is None:
         verdicts = held_out_verdicts(own.scores, own.right, own.questions, objective)
-        measured_on = f"the same rows, each by a threshold fitted on other questions ({FOLDS} folds)"
+        measured_on = f"the same rows, each with a threshold fitted on other questions ({FOLDS} folds)"
     else:
         verdicts = (shown.scores >= threshold).astype(np.float64)
         measured_on = "the other half of the questions"
@@ -126,7 +126,7 @@ def compared(
     verdicts: Mapping[str, NDArray[np.float64]],
     draws: Draws,
 ) -> AgreementReport:
-    """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
+    """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, with paired differences.
 
     Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
     """
@@ -142,16 +142,16 @@ def compared(
     return agreement(judged, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, **draws)
 
 
-# SMILE's own verdict is right from here.
+# Scores from here on are right in SMILE's own verdict.
 _SMILE_CUT = 2 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilityFit:
-    """A fit of metric `correctness`, and its figures.
+    """A fit of the metric `correctness` with its statistics.
 
     Attributes:
-        result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
+        result: The form to store with a model, held-out statistics of its rows, and warnings.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
     """
 
@@ -167,13 +167,13 @@ def fitted_probability(
     provenance: Mapping[str, Any],
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fit on the features of scored rows, and measure the fit on the other half of the questions where there is one.
+    """Fit on the features of scored rows, and measure on the other half of the questions if there are halves.
 
-    Features come in the metric's order; `shape` names the numbers that say what kind of item a row is. The fit carries
-    the provenance, which says where it comes from.
+    `features` are in the metric's order; `shape` names the numbers that determine a row's input kind. The fit includes
+    `provenance`, its origin.
 
     Raises:
-        InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
+        InputError: Scores lack features, rows do not allow a fit, or scikit-learn is not installed.
     """
     try:
         rows, names = split.fitted, [feature.name for feature in features]
@@ -189,7 +189,7 @@ def fitted_probability(
         found = fit_correctness(labelled, provenance=provenance)
     except ImportError as error:
         missing = f"{error.name}, which is not installed" if error.name else str(error)
-        raise InputError(f"fitting a probability needs {missing}: pip install 'gradewire[calibrate]'") from error
+        raise InputError(f"fitting a probability needs {missing}. Run: pip install 'gradewire[calibrate]'") from error
     except ValueError as error:
         raise InputError(str(error)) from error
     report, further = None, dict[str, float]()
@@ -211,12 +211,12 @@ def _measured(
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return float64[rows, features], NaN where a row lacks one."""
+    """Return float64[rows, features]; NaN if a row lacks one."""
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):
-            raise InputError("the scores have no features: score with --metrics 'correctness?features_only=true'")
+            raise InputError("the scores have no features. Score with --metrics 'correctness?features_only=true'")
         if unknown := sorted(set(found) - set(names)):
-            raise InputError(f"{unknown[0]} is no feature of this version of correctness: score the rows again")
+            raise InputError(f"{unknown[0]} is not a feature of this version of correctness. Score the rows again")
         rows.append([found.get(name, math.nan) for name in names])
     return np.array(rows, np.float64)

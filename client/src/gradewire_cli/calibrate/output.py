@@ -1,4 +1,4 @@
-"""Tables and sentences about what `calibrate` fitted: thresholds, probabilities and cascades."""
+"""Tables and notes on fits of `calibrate`: thresholds, probabilities and cascades."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from gradewire_stats.calibration.cascade import CascadeFit, JudgeGain
 
 
-# Intervals of a share over fewer rows are wider than what a threshold gains.
+# With fewer rows, a share's interval is wider than a threshold's gain.
 FEW_ROWS = 100
 
 
 def fit_table(fit: ThresholdFit) -> Table:
-    """Return figures before and after, with their paired differences."""
+    """Return statistics before and after, with paired differences."""
     table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
     balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    """Yield statistics of a probability: held out on its rows, by source, and with SMILE's on the other half."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -42,7 +42,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
             "By fits on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
-            + ["UNCERTAIN", "accuracy of the others", "wrong ones UNCERTAIN"],
+            + ["UNCERTAIN", "accuracy of certain ones", "share of wrong ones UNCERTAIN"],
             [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
         )
     if fit.report is not None:
@@ -68,11 +68,11 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
         ]
         for statistic in STATISTICS
     ]
-    return Table(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+    return Table(f"Measured on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
 
 
 def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
-    """Yield what was fitted on what; `before` are scores of the metric as it stands, `after` were fitted on."""
+    """Yield notes on the fit; `before` are scores of the current metric, `after` the fitted ones."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{fitted}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
@@ -82,22 +82,22 @@ def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
 
 
 def gain_lines(fit: ThresholdFit) -> Iterator[str]:
-    """Yield a sentence where the rows do not show that verdicts get better."""
+    """Yield a note if the rows do not show better verdicts."""
     gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
     if gain.low <= 0 <= gain.high:
-        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
+        yield "the interval of the gain in accuracy contains 0: these rows do not show that verdicts improve"
 
 
 def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
-    """Yield warnings about the rows, a sentence each."""
+    """Yield warnings about the rows."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
     if count < FEW_ROWS:
-        yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
+        yield f"warning: {count} rows are too few for a good fit. Label at least {FEW_ROWS}"
     elif fewer < FEW_ROWS // 10:
         which = "right" if after.fitted.right.sum() == fewer else "wrong"
-        yield f"warning: only {fewer} rows are {which}: label more"
+        yield f"warning: only {fewer} rows are {which}. Label more"
     if after.fitted.failed:
-        yield f"warning: {after.fitted.failed} rows have no score and were left out"
+        yield f"warning: {after.fitted.failed} rows without a score left out"
     yield from (f"warning: {sentence}" for sentence in labelled.left_out())
 
 
@@ -105,10 +105,10 @@ _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
-    """Yield the bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
+    """Yield the bands of the usual risks, their results on held-out questions, and the judge's gain."""
     yield Table(
         f"Bands, each with the probability {1 - fit.delta:g}",
-        ["risk", "accepted from confidence", "accepted, one of each question", "wrong of them"],
+        ["risk", "accepted from confidence", "accepted, one per question", "of them wrong"],
         [
             [f"{each.risk:g}", _confidence(each.accepts_from), str(each.accepted), str(each.wrong)]
             for each in fit.risks
@@ -117,8 +117,8 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
     )
     for on, risks in held.items():
         yield Table(
-            f"How it held: {on}",
-            ["risk", "rows", "accepted", "wrong of them", "share", "held", "judge asked", "accuracy, all rows"],
+            f"Held-out check: {on}",
+            ["risk", "rows", "accepted", "of them wrong", "share", "held", "judge called", "accuracy, all rows"],
             [
                 [
                     *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
@@ -129,40 +129,40 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
             ],
         )
     yield Table(
-        "The judge beside exact_match and correctness, on the least certain rows",
-        ["share of rows", "judged rows", "accuracy without it", "of the judge", "judge minus, interval", "adds"],
+        "The judge compared with exact_match and correctness, on the least certain rows",
+        ["share of rows", "judged rows", "accuracy without it", "judge's accuracy", "difference, interval", "adds"],
         [_gain(each) for each in fit.gains],
     )
 
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
-    """Return where the judge is asked, in a sentence."""
+    """Return a sentence on when the judge is called."""
     if fit.judged_below is None:
         return (
-            f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
-            "so auto never lets it decide"
+            f"{judge} adds nothing: on no share of the least certain rows is the interval of its gain above 0, so auto "
+            "never lets it decide"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (
-        f"{judge} is asked below the confidence {_confidence(fit.judged_below)}: the least certain {share:.0%} of rows"
+        f"{judge} is called below confidence {_confidence(fit.judged_below)}: for the least certain {share:.0%} of rows"
     )
 
 
 def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterator[str]:
-    """Yield warnings about the rows, a sentence each; `fit_notes` are the lines of what was fitted for the encoder."""
+    """Yield warnings about the rows; `fit_notes` are the lines on the encoder's fits."""
     lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):
-            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "others")
+            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "other rows")
             yield (
-                f"warning: correctness was fitted on {name}, so its probabilities look surer there than they are "
-                f"elsewhere: fit auto on {way_out}, and believe no figure that is read there"
+                f"warning: correctness was fitted on {name}, so its probabilities look surer there than elsewhere. "
+                f"Fit auto on {way_out}, and do not trust values that were measured on those rows"
             )
     if scored.unjudged:
         reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))
-        yield f"warning: rows without a judge's verdict count for the bands alone: {reasons}"
+        yield f"warning: rows without a judge's verdict count only for the bands: {reasons}"
     if scored.cheap.failed:
-        yield f"warning: {scored.cheap.failed} rows have no probability and were left out"
+        yield f"warning: {scored.cheap.failed} rows without a probability left out"
 
 
 def _gain(gain: JudgeGain) -> list[str]:
@@ -175,7 +175,7 @@ def _gain(gain: JudgeGain) -> list[str]:
 
 def _confidence(value: float) -> str:
     if math.isinf(value):
-        return "nothing"
+        return "none"
     if value > 2:
         return "of any kind"
     return "exact matches" if value == 2 else f"{value:.4f}"

@@ -1,4 +1,4 @@
-"""Labelled rows with their scores as arrays: those that are fitted on, and those that the fit is measured on."""
+"""Labelled rows with scores as arrays, for fitting and for measuring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMN = "source"
 
 
 def with_sources(source: InputFile, column: str | None) -> InputFile:
-    """Return the input with the column of --source read, which has to be there where it was asked for."""
+    """Return the input with the column of --source, which must exist if it was named."""
     options = replace(
         source.options,
         grouped_by=(column or _COLUMN,),
@@ -42,29 +42,29 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Return the source of a row of `with_sources`: its column, else its file of several, else its data set."""
+    """Return a row's source: its column, else its file if there are several, else its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
     return row.file or row.dataset
 
 
-# Models are told apart on their own; features are the same with the probability and without.
+# Models are compared separately; features do not depend on features_only.
 _LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledScores:
-    """Rows that have a score, in the order of the file.
+    """Rows with a score, in the order of the file.
 
     Attributes:
         scores: float64[rows], finite.
-        verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
+        verdicts: float64[rows] of the current metric: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows] in [0, 1].
-        question_keys: What tells questions apart (`JudgedRows.questions`).
-        results: As an output file has them.
-        failed: Rows without a score, which are left out.
-        sha256: Over question, references, prediction and label of these rows, 64 hex digits.
+        question_keys: Keys that identify questions (`JudgedRows.questions`).
+        results: Results as in an output file.
+        failed: Number of rows left out because they have no score.
+        sha256: 64 hex digits over question, references, prediction and label of these rows.
     """
 
     scores: NDArray[np.float64]
@@ -81,39 +81,39 @@ class LabelledScores:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """bool[rows], whether people called the answer right."""
+        """bool[rows], whether annotators called the answer right."""
         return self.labels >= 0.5
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return float64[rows], a number that every result has."""
+        """Return float64[rows] of a number that every result has."""
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """Return the rows that are fitted on, and those that the fit is measured on.
+    """Return the rows for fitting and those for measuring.
 
     Returns:
-        The first with the digest of its own rows; the second, the other half, None without halves.
+        The rows for fitting with their digest, and the other half, or None without halves.
 
     Raises:
-        InputError: The metric is not among them or is there several times, there is no row, labels lie outside
-            [0, 1], or a half is empty.
+        InputError: The metric is missing or ambiguous, no row has a score, labels lie outside [0, 1], or a half is
+            empty.
     """
     judged = labelled.judged()
     label = _column(labelled, metric)
     lines = _lines(labelled, label)
     if len(lines) > 1:
-        raise InputError(f"the scores are of several metrics: {', '.join(lines)}: score the file again")
+        raise InputError(f"the scores come from several metrics: {', '.join(lines)}. Score the file again")
     scores = judged.scores[label]
     if right(judged.labels) is None:
         row, value = next(
             (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
         )
         raise InputError(
-            f"{row.position}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are "
-            "right; scale them, 0.5 is right"
+            f"{row.position}: the label {value:g} lies outside [0, 1], so it is unknown which answers are right. "
+            "Scale the labels so that 0.5 and above is right"
         )
     kept = [
         (row, output["scores"][label], value)
@@ -122,19 +122,19 @@ def labelled_scores(
     ]
     if not kept:
         reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
-        raise InputError(f"no row has a score of {label}: {reasons}")
+        raise InputError(f"no row has a score for {label}: {reasons}")
     if half is not None:
         fitted, read = (
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
         )
         if not fitted or not read:
-            raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
+            raise InputError(f"--half {half}: all rows belong to one half of the questions. Leave it out")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
 
 
 def _column(labelled: LabelledRows, metric: Metric) -> str:
-    """Return label of the metric's scores: an output file may hold those of others beside them."""
+    """Return the label of the metric's scores, for an output file may hold several metrics."""
     known = {label: _lines(labelled, label) for label in labelled.tallies}
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
@@ -142,24 +142,24 @@ def _column(labelled: LabelledRows, metric: Metric) -> str:
     model = f" of model {asked}" if (asked := getattr(metric, "model", None)) else ""
     there = ", ".join(_described(label, lines) for label, lines in known.items())
     raise InputError(
-        f"--metric {metric.name}{model} names {len(fits) or 'none'} of the scores that are there: "
+        f"--metric {metric.name}{model} matches {len(fits) or 'none'} of the scores. "
         + (
-            "add the preset or parameters, or --model NAME@DIGEST, that tell it from the others"
+            "Add its preset, parameters or --model NAME@DIGEST to tell it from the others"
             if fits
-            else "say which one is calibrated, by --metric and --model"
+            else "Name one with --metric and --model"
         )
-        + f"; there are {there}"
+        + f". The scores: {there}"
     )
 
 
 def _described(label: str, lines: Sequence[str]) -> str:
-    """Return a column and what its scores were computed as, which its label may leave open."""
+    """Return a column's label with its metric identifiers."""
     said = " and ".join(line for line in lines if line != label)
     return f"{label} ({said})" if said else label
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
-    """Tell whether a column is of a metric: by its lines, or its label where every row failed before there was one."""
+    """Return whether a column holds a metric: by its identifiers, or by its label if every row failed before."""
     if lines:
         with one_line_errors():
             return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
@@ -170,9 +170,9 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 
 
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
-    """Tell whether scores computed as `scored` are those of a metric; parameters that it does not name may be any.
+    """Return whether scores of `scored` are those of a metric; parameters that it does not name may have any value.
 
-    With `silent`, what `scored` does not say may be anything, too.
+    With `silent`, parameters that `scored` does not name may also have any value.
     """
     if scored.name != metric.name:
         return False
@@ -188,7 +188,7 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
 
 
 def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
-    """Tell whether both may be of one model: a line has twelve digits of its digest, a user may give fewer or more."""
+    """Return whether both may use one model: identifiers have 12 digits of a digest, users may give any number."""
     one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
@@ -199,7 +199,7 @@ def _has_grader(metric: Metric) -> bool:
 
 
 def _lines(labelled: LabelledRows, label: str) -> list[str]:
-    """Return what its scores were computed as, mostly one line; none where all of them failed before that was known."""
+    """Return the distinct identifiers of a label's scores, usually one; none if all rows failed before it was known."""
     said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 

@@ -1,4 +1,4 @@
-"""The models that fits are stored with: what is built, what was fitted for it, and how that is taken away again."""
+"""Store fits with built models, list and remove them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
 
-# What a calibration says beside the parameters that it holds for, or that is no part of a score.
+# Settings of a calibration that are not among the parameters that it is valid for.
 _NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
 
 
 def today() -> str:
-    """Return the date of a fit."""
+    """Return today's date for a fit."""
     return datetime.now(UTC).date().isoformat()
 
 
 def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence[str]]:
-    """Return name and whole digest of a built model, of which a line has twelve digits, and what was fitted for it."""
+    """Return name and whole digest of a built model (identifiers have only 12 digits), and its fits."""
     name, _, digest = named.partition("@")
     if not name:
         return "", "", ()
     with one_line_errors():
         found, fitted = server_module("gradewire_cli.server_fits").fitted_for(models_dir, name)
     if not found.startswith(f"{name}@{digest}"):
-        raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
+        raise InputError(
+            f"the scores come from {name}@{digest}, but {found[: len(name) + 13]} is built here. Score again"
+        )
     return name, found.partition("@")[2], fitted
 
 
 def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """Return what scores of a line must have for its calibration to hold: names and values as the line writes them."""
+    """Return the parameters that a calibration is valid for: names and values as in a metric identifier."""
     values = {name: getattr(metric, name) for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS}
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
@@ -58,7 +60,7 @@ def store_fit(
     fitted: Mapping[str, Any],
     form: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write and store what was fitted."""
+    """Write and store a fit."""
     scored = parse_metric_line(rows.line)
     name, _, digest = str(getattr(scored, "model", "")).partition("@")
     half = f"half {options['half']} of the questions of " if options["half"] else ""
@@ -74,23 +76,23 @@ def store_fit(
     if options["json_path"] is not None:
         write_json(options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
     if options["dry_run"]:
-        click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
+        click.echo(f"nothing was stored for {name}@{digest} (--dry-run)")
         return
     stored = values if form is None else {**values, "fit": json.dumps(form)}
     with one_line_errors():
         where = server_module("gradewire_cli.server_fits").store_fitted(options["models_dir"], name, digest, stored)
     click.echo(f"stored with {name}: {where}")
-    click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
+    click.echo("running servers use it after they reload the model; metric identifiers in results name it", err=True)
 
 
 def show_or_undo(options: Mapping[str, Any], metric: str) -> None:
-    """Print what is stored with a model; with --undo remove it first, of one metric or "" for all."""
+    """Print the fits stored with a model; with --undo, first remove those of one metric, or of all for ""."""
     fits, model = server_module("gradewire_cli.server_fits"), (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:
             gone = fits.forget_fitted(options["models_dir"], model, metric)
-            click.echo("\n".join(f"taken away: {line}" for line in gone) or "nothing of a user's was stored")
+            click.echo("\n".join(f"removed: {line}" for line in gone) or "no user's fit was stored")
         name, lines = fits.fitted_for(options["models_dir"], model)
     click.echo(name)
-    for line in lines or ["nothing was fitted for it"]:
+    for line in lines or ["no fit is stored"]:
         click.echo(f"  {line}")

@@ -1,1 +1,1 @@
-"""`gradewire compare`: models or runs beside each other over the same questions, without labels."""
+"""`gradewire compare`: compare models or runs over the same questions, without labels."""

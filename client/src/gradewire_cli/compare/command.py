@@ -1,4 +1,4 @@
-"""`gradewire compare`: models or runs over the same questions, without labels."""
+"""`gradewire compare`: compare models or runs over the same questions, without labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FILE_CHARACTERS = 400
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Read names separated by commas."""
+    """Read a list of names with commas."""
     given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
     if not all(given):
         raise click.BadParameter(f"{value!r}: write NAME,NAME")
@@ -106,7 +106,7 @@ compare_options = option_group(
 
 
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
-    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise."""
+    """Return the metrics to score, including --by if it is one, and otherwise the comparison that --by names."""
     written = str(metrics.metrics)
     if not is_comparison(by):
         chooser, asked = single_metric(by, written, "--by")
@@ -117,7 +117,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     others = without_all(written)
     try:
         comparison = comparison_of(by, metrics.judge, of_comparison)
-        # A judge is refused where none of the metrics asks one.
+        # Metrics that need no judge refuse --judge.
         judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
@@ -148,7 +148,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
     if options["summaries"] and not stored:
-        raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
+        raise click.UsageError("--summary works only with outputs of gradewire score, but these files are answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
     kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
     written = [*(("--out", path) for path in kept), *files.items(), ("--html", options["html"])]
@@ -160,7 +160,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
             metrics, comparison = _scored_and_comparison(metrics, options["by"], named=named_metrics)
     if comparison is not None and stored:
         raise click.UsageError(
-            f"--by {options['by']} has a judge read the answers: give the files that have them, not outputs of "
+            f"--by {options['by']} has a judge read the answers. Name the files with the answers, not outputs of "
             "gradewire score"
         )
     job = CompareJob(
@@ -193,7 +193,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
 
 def _source(options: Mapping[str, Any]) -> InputFile:
     given = {name: value for name, value in options.items() if name != "baseline"}
-    if any(Path(path).is_dir() for path in options["files"]):  # of bulk, and its parts are JSONL
+    if any(Path(path).is_dir() for path in options["files"]):  # folders come from bulk, with parts in JSONL
         given["input_format"] = given["input_format"] or "jsonl"
     source = input_file(given)
     groupings = read_groupings(options["group_by"], "--group-by")

@@ -1,4 +1,4 @@
-"""Conditions on the figures of a comparison: read from --fail-if, and held against every candidate."""
+"""Conditions on a comparison's values: read --fail-if and check every candidate."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _OF_OUTCOMES: Final[_Values] = {
     **_with_bounds("losses", "loss_share"),
 }
 UNMATCHED: Final = "unmatched"
-"""Share of the baseline's rows that the candidate does not answer: of the sides, and not of their pairs."""
+"""Share of the baseline's rows without an answer of the candidate: a value of sides, not of pairs."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""Names that a condition may have behind its metric; docs/reference/command.md defines each."""
-# The number ends the text, so that a metric may have any sign of its line: bleu?max_ngram=2, bge-small-en-v1.5.
+"""Names that may follow a condition's metric; docs/reference/command.md defines each."""
+# The number comes last, for a metric identifier may contain any sign: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
     re.ASCII,
@@ -65,7 +65,7 @@ _CONDITION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A bound on one figure, for instance `smile.mean < -0.01`."""
+    """A bound on one value, for example `smile.mean < -0.01`."""
 
     metric: str
     value_name: str
@@ -73,44 +73,46 @@ class Condition:
     number: float
 
     def __str__(self) -> str:
-        """Return the condition as it may be written."""
+        """Return the condition in the form that users write."""
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Tell whether the condition holds of a figure, which must be defined."""
+        """Return whether the condition holds for a value, which must be defined."""
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:
-        """Return the metric or chooser that it is about; raise InputError where there is none."""
+        """Return the condition's metric or chooser; raises InputError if it does not exist."""
         if self.metric == chooser and self.value_name in _OF_OUTCOMES:
             return chooser
         if self.metric == chooser and chooser not in labels:
-            raise InputError(f"--fail-if '{self}': {chooser} gives no scores, it has {', '.join(sorted(_OF_OUTCOMES))}")
+            raise InputError(
+                f"--fail-if '{self}': {chooser} has no scores. Use one of {', '.join(sorted(_OF_OUTCOMES))}"
+            )
         return label_named(labels, self.metric, "--fail-if")
 
 
 def parse_condition(text: str) -> Condition:
-    """Read METRIC.FIGURE SIGN NUMBER, for instance `smile.mean < -0.01`.
+    """Read METRIC.VALUE SIGN NUMBER, for example `smile.mean < -0.01`.
 
     Raises:
-        ValueError: It is none; the message says how one is written.
+        ValueError: The text has another form; the message describes the right one.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"a condition has at most {MAX_CHARACTERS} characters, this has {len(text)}")
+        raise ValueError(f"a condition may have {MAX_CHARACTERS} characters, but this one has {len(text)}")
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r}: write METRIC.FIGURE, then < <= > or >=, then a number, as in 'smile.mean < -0.01'")
+        raise ValueError(f"{text!r}: write METRIC.VALUE, then < <= > or >=, then a number, as in 'smile.mean < -0.01'")
     name, number = found["name"], float(found["number"])
     if not math.isfinite(number):
-        raise ValueError(f"{text!r}: {found['number']} is too large for a number, so that it bounds nothing")
+        raise ValueError(f"{text!r}: {found['number']} is too large")
     for figure in sorted(VALUE_NAMES, key=len, reverse=True):
         if name.endswith(f".{figure}") and len(name) > len(figure) + 1:
             return Condition(name[: -len(figure) - 1], figure, found["sign"], number)
-    raise ValueError(f"{text!r}: there is no figure {name.rpartition('.')[2]!r}, there are {', '.join(VALUE_NAMES)}")
+    raise ValueError(f"{text!r}: unknown value {name.rpartition('.')[2]!r}. Choose one of {', '.join(VALUE_NAMES)}")
 
 
 def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[Condition, ...]:
-    """Read --fail-if; raise click.BadParameter where one is no condition."""
+    """Read --fail-if; raises click.BadParameter if a condition is invalid."""
     try:
         return tuple(map(parse_condition, values))
     except ValueError as error:
@@ -118,10 +120,10 @@ def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str
 
 
 def condition_value(comparison: PairComparison, metric: str, figure: str) -> float:
-    """Return a figure of a metric or chooser, but for `UNMATCHED`; NaN where it is not defined.
+    """Return a value of a metric or chooser, except `UNMATCHED`; NaN if undefined.
 
     Raises:
-        KeyError: There is no such metric or chooser.
+        KeyError: The metric or chooser does not exist.
     """
     if figure in _OF_OUTCOMES:
         return _OF_OUTCOMES[figure](comparison.outcomes[metric])
@@ -133,10 +135,10 @@ def condition_value(comparison: PairComparison, metric: str, figure: str) -> flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCondition:
-    """A condition, and the figure of one candidate that it was held against.
+    """A condition with the value of one candidate.
 
     Attributes:
-        problem: Why there is none that could be held against it: that is no pass; "" where there is one.
+        problem: Why the condition cannot be checked, which is not a pass; else "".
     """
 
     condition: str
@@ -150,11 +152,11 @@ class CheckedCondition:
         if self.problem:
             return f"--fail-if '{self.condition}': {self.problem}"
         outcome = "holds" if self.holds else "does not hold"
-        return f"--fail-if '{self.condition}' {outcome} of {self.candidate}: it is {self.value:.6g}"
+        return f"--fail-if '{self.condition}' {outcome} for {self.candidate}: the value is {self.value:.6g}"
 
 
 def check_conditions(conditions: Sequence[Condition], result: CompareResult) -> list[CheckedCondition]:
-    """Hold every condition against every candidate."""
+    """Check every condition for every candidate."""
     return [_checked(condition, side, result.chooser) for condition in conditions for side in result.sides]
 
 
@@ -164,11 +166,11 @@ def _checked(condition: Condition, side: SideComparison, chooser: str) -> Checke
     problem = ""
     if label in side.differing_metrics:
         problem = (
-            f"{side.baseline} and {side.candidate} were scored by different definitions of {label}, so that their "
-            "scores do not compare: score one of them again"
+            f"{side.baseline} and {side.candidate} were scored by different definitions of {label}, so their "
+            "scores do not compare. Score one of them again"
         )
     elif math.isnan(value):
-        problem = f"{figure} of {side.candidate} is not defined: {_why(side, label, figure)}"
+        problem = f"{figure} of {side.candidate} is undefined: {_why(side, label, figure)}"
     return CheckedCondition(
         condition=str(condition),
         candidate=side.candidate,
@@ -185,12 +187,12 @@ def _why(side: SideComparison, label: str, figure: str) -> str:
     if metric is not None and figure in _OF_VERDICTS and metric.verdicts is None:
         return f"{label} gives no verdicts"
     if not side.overall.outcomes[label].pairs:
-        return f"{label} prefers no answer of any pair"
-    return "there are too few questions for an interval"
+        return f"{label} has no verdict on any pair"
+    return "too few questions for an interval"
 
 
 def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Return which conditions rest on a part of the baseline's rows, as sentences: a row without a score fails none."""
+    """Return sentences on conditions that ignore rows of the baseline, for rows without a score fail no condition."""
     found: dict[str, None] = {}
     for condition in conditions:
         for side in result.sides:
@@ -201,7 +203,7 @@ def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[s
             if side.matching.only_baseline or scored < pairs:
                 there = f"{side.candidate} answers {pairs} of {rows} rows of {side.baseline}"
                 found[
-                    f"figures of {label} rest on {scored} pairs: {there}; conditions on {label}.unmatched, .empty, "
-                    ".failed and .unscored look at the others"
+                    f"values of {label} use only {scored} pairs: {there}. For the others, add conditions on "
+                    f"{label}.unmatched, .empty, .failed and .unscored"
                 ] = None
     return list(found)

@@ -1,4 +1,4 @@
-"""Outputs of earlier runs of `gradewire score`, the manifests beside them, and what differs between two."""
+"""Read outputs of earlier runs of `gradewire score` with their manifests, and find differences between two."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 
 INPUTS: Final = "inputs"
-"""In what is known of a run: its input files, a text each. Of these the ones that differ are told, and no others."""
+"""Key of the input files in a run's facts; only differing files are reported."""
 PARAMETERS: Final = "parameters"
-"""In what is known of a run: further options by name."""
+"""Key of further options, by name, in a run's facts."""
 _MOST_INPUTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """A record of how one side was made.
+    """The record of one side's run.
 
     Attributes:
-        files: Its files; empty where one file has the rows of all sides.
-        words_per_answer: Mean number of words between blanks, of the answers whose text is there; None without any.
-        lines: What reproduces each metric, by label.
-        run: What its manifest or summary says of the run: versions, where it was scored, inputs, parameters, notes.
+        files: The side's files; empty if one file has the rows of all sides.
+        words_per_answer: Mean number of words of the answers with text; None without any.
+        lines: The identifier that reproduces each metric, by label.
+        run: Facts from its manifest or summary: versions, place, inputs, parameters, notes.
     """
 
     files: Sequence[str]
@@ -56,7 +56,7 @@ class SideManifest:
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield single facts by what they are called."""
+        """Yield facts by name."""
         if self.files:
             yield "file", ", ".join(self.files)
         yield "rows", str(self.rows)
@@ -76,7 +76,7 @@ class SideManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDifference:
-    """A fact in which two sides differ; "" where one does not have it."""
+    """A fact that differs between two sides; "" if a side lacks it."""
 
     fact: str
     baseline: str
@@ -84,7 +84,7 @@ class ManifestDifference:
 
 
 def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
-    """Return the manifest of a side, counted from its rows; `run` is what is known of how they were scored."""
+    """Return the manifest of a side, counted from its rows, with the facts `run` about its scoring."""
     answers: list[Answer] = [collected.answer(row) for row in side.rows]
     statuses: dict[str, Counter[str]] = {}
     warnings: dict[str, Counter[str]] = {}
@@ -105,7 +105,7 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Sid
 
 
 def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
-    """Return the facts in which two manifests differ, in the order of the first that has them; at last the inputs."""
+    """Return the facts that differ between two manifests, in their order, with inputs last."""
     before, after = dict(baseline.facts()), dict(candidate.facts())
     found = [
         ManifestDifference(name, before.get(name, ""), after.get(name, ""))
@@ -123,12 +123,12 @@ def _listed(inputs: Sequence[str]) -> str:
 
 
 def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
-    """Return labels under which the sides were scored by different definitions, so that scores do not compare."""
+    """Return labels that the sides scored by different definitions, so that scores do not compare."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-_LEFT_OUT: Final = "what it says of the run is left out"
+_LEFT_OUT: Final = "its facts about the run are left out"
 _DIGEST_CHARACTERS: Final = 12
 _MOST_CHARACTERS: Final = 150
 
@@ -136,14 +136,14 @@ _MOST_CHARACTERS: Final = 150
 def runs_of_outputs(
     lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return what the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used."""
+    """Return facts from the manifests of outputs, and notes on manifests that cannot be used."""
     runs: dict[str, dict[str, Any]] = {}
     missing, notes = [], []
     for output, lines in lines_by_output.items():
         runs[output] = {}
         path = manifest_path(Path(output))
         if not path.exists():
-            missing.append(f"{output} has no manifest ({path.name}), as one of a run that did not end")
+            missing.append(f"{output} has no manifest ({path.name}); perhaps its run did not finish")
             continue
         try:
             manifest = read_manifest(path)
@@ -152,20 +152,20 @@ def runs_of_outputs(
             notes.append(f"{error}; {_LEFT_OUT}")
             continue
         if _current(manifest.metrics) != dict(lines):
-            notes.append(f"{path} is not that of {output}, whose metrics are others; {_LEFT_OUT}")
+            notes.append(f"{path} does not belong to {output}, which has other metrics; {_LEFT_OUT}")
         elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
-            notes.append(f"{path} is of {manifest.counts.rows} rows, and {output} has {rows}; {_LEFT_OUT}")
+            notes.append(f"{path} is for {manifest.counts.rows} rows, but {output} has {rows}; {_LEFT_OUT}")
         elif other:
-            notes.append(f"{path} is not that of {output}: {other}; {_LEFT_OUT}")
+            notes.append(f"{path} does not belong to {output}: {other}; {_LEFT_OUT}")
         else:
             runs[output] = _run_of(manifest)
-    # Where no output has one there is nothing that one side lacks.
+    # If no output has a manifest, the sides do not differ in it.
     notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
-    """Say that a manifest was written for another content than the output's; "" where it was not, or does not say."""
+    """Return a sentence if a manifest belongs to other content than the output's; else ""."""
     written = manifest.output
     if written is None or not written.sha256 or not Path(output).is_file():
         return ""
@@ -173,8 +173,8 @@ def _other_content(output: str, manifest: RunManifest) -> str:
     if not there.sha256 or there.sha256 == written.sha256:
         return ""
     return (
-        f"it was written for {_input_text(written)}, and {output} has the SHA-256 "
-        f"{there.sha256[:_DIGEST_CHARACTERS]}: another output, or one that was changed since"
+        f"it was written for {_input_text(written)}, but {output} has SHA-256 "
+        f"{there.sha256[:_DIGEST_CHARACTERS]}: another output, or one that has changed"
     )
 
 
@@ -199,18 +199,18 @@ def _input_text(each: InputDigest) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a value of JSON; "" for what says nothing."""
+    """Return a JSON value as text; "" for empty values."""
     if value in (None, "", [], {}):
         return ""
     try:
         return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     except RecursionError:
-        # What could just be read may be too deep to be written, from deeper in this program.
-        return "nested too deeply to be shown"
+        # A value that could be read may be too deep to write at this stack depth.
+        return "nested too deeply to show"
 
 
 def _cut(text: str) -> str:
-    """Return the text, or its beginning and a digest, by which two long ones still differ."""
+    """Return the text, or its beginning with a digest, so that long texts still differ."""
     if len(text) <= _MOST_CHARACTERS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -218,15 +218,15 @@ def _cut(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a line without what a terminal obeys and without lone surrogates, as manifests of others may have them."""
+    """Return a line without control codes and lone surrogates, which foreign manifests may contain."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a summary of gradewire score, or a manifest that stands elsewhere, says of the run behind `output`.
+    """Return the facts about the run behind `output` from a summary of gradewire score, or from a manifest.
 
     Raises:
-        InputError: The file is neither, or that of another output.
+        InputError: The file is neither, or belongs to another output.
     """
     with named_errors(path):
         text = path.read_bytes()
@@ -244,19 +244,21 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
         raise InputError(_plain(f"--summary {error}")) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"--summary {path}: is no summary of gradewire score --summary-json, and no manifest"
+            f"--summary {path}: this is neither a summary of gradewire score --summary-json nor a manifest"
         ) from error
     if unlike := [label for label in lines if there.get(label) != lines[label]]:
-        other = f"{unlike[0]} is {there.get(unlike[0])} there and {lines[unlike[0]]} in the output"
+        other = f"{unlike[0]} is {there.get(unlike[0])} there, but {lines[unlike[0]]} in the output"
     if other:
         raise InputError(
-            _plain(f"--summary {path}: is not that of {output}: {other}; give summaries in the order of the files")
+            _plain(
+                f"--summary {path}: this does not belong to {output}: {other}. Name summaries in the order of the files"
+            )
         )
     return told
 
 
 def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what a summary says of its run, and its lines by label."""
+    """Return a summary's facts about its run, and its metric identifiers by label."""
     run, metrics = document["run"], document["metrics"]
     told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
     there = {label: found["line"] for label, found in metrics.items()}
@@ -264,34 +266,34 @@ def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _current(lines: Mapping[str, str]) -> dict[str, str]:
-    """Return lines by label, with the names that metrics have now."""
+    """Return identifiers by label, with current metric names."""
     return {current(label): current(line) for label, line in lines.items()}
 
 
 _PEEK_BYTES = 1 << 22
-# Columns that only `gradewire score` writes, beside the id that many files have.
+# Columns that only `gradewire score` writes; many files have "id" too.
 _MARKS = {"index": int, "scores": dict, "digest": str}
 
 
 def are_outputs(paths: Sequence[str]) -> bool:
-    """Tell whether the files are outputs of `gradewire score`, by their first lines.
+    """Return whether the files are outputs of `gradewire score`, by their first lines.
 
     Raises:
-        InputError: Some are and others are not.
+        InputError: Only some of them are.
     """
     outputs = [path for path in paths if path != STDIN and _is_output(path)]
     if 0 < len(outputs) < len(paths):
         output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
-            f"{output} is an output of gradewire score and {other} is none: score {other} with the same --metrics "
-            "first, or give the answers of both"
+            f"{output} is an output of gradewire score, but {other} is not. Score {other} with the same --metrics "
+            "first, or name the answers of both"
         )
     return bool(outputs)
 
 
 def _is_output(path: str) -> bool:
     if not (files := output_files(Path(path))):
-        raise InputError(f"{path} is a folder without parts of gradewire bulk: give a file")
+        raise InputError(f"{path} is a folder without parts of gradewire bulk. Name a file")
     with named_errors(path), files[0].open("rb") as stream:
         first = stream.readline(_PEEK_BYTES)
     try:
@@ -302,10 +304,11 @@ def _is_output(path: str) -> bool:
 
 
 def read_outputs(source: InputFile) -> Collected:
-    """Return rows and results of outputs; of the texts those columns that --keep-columns kept.
+    """Return rows and results of outputs, with the texts that --keep-columns kept.
 
     Raises:
-        InputError: A line is no output row, a score is no number, or a column that an option names was not kept.
+        InputError: A line is not an output row, a score is not a number, or the file lacks a column that an option
+            names.
     """
     rows: list[Row] = []
     found = Collected(rows)
@@ -315,28 +318,24 @@ def read_outputs(source: InputFile) -> Collected:
             results = _results(f"{path} {row.position}", output)
             labels = labels or list(results)
             if list(results) != labels:
-                raise InputError(
-                    f"{path}: the metrics at {row.position} are not those of the first row: score it again"
-                )
+                raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score it again")
             _check_lines(f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
             found.results[len(rows)] = results
             rows.append(replace(row, index=len(rows), position=f"{path} {row.position}", file=path))
         if not labels:
-            raise InputError(f"{path} has no rows{' that --where takes' if source.options.where else ''}")
+            raise InputError(f"{path} has no rows{' that match --where' if source.options.where else ''}")
         if unknown := [label for label in labels if label not in found.lines[path]]:
             found.notes.append(
-                f"{path}: its first row, which says by what definition it was scored, is not there: whether its scores "
-                f"of {', '.join(unknown)} compare with others is not known"
+                f"{path}: its first row, which defines its metrics, is missing, so its scores of "
+                f"{', '.join(unknown)} may not compare with others"
             )
     if not any(row.kept_columns for row in rows):
-        found.notes.append(
-            "the outputs have no texts to show: gradewire score --keep-columns all keeps them beside the scores"
-        )
+        found.notes.append("the outputs have no texts to show. To keep them, run gradewire score --keep-columns all")
     return found
 
 
 def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Yield rows made of the columns that an output kept, with the output rows."""
+    """Yield rows made from an output's kept columns, with the output rows."""
     options = replace(options, file=path, needed=())
     results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
     for number, (_, output) in enumerate(results, 1):
@@ -349,7 +348,7 @@ def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]
             kept = replace(
                 row,
                 id=identifier,
-                # A row without an id of its own has its number in the place of one.
+                # Without an id in the file, the id is the row number.
                 has_id=identifier != str(output["index"]),
                 digest=str(output["digest"]),
                 picture_digest=str(output.get("picture_digest", "")),
@@ -364,16 +363,16 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
     for option, column in mapped:
         if column not in columns:
             raise InputError(
-                f"{option} {column}: {path} has not kept this column: gradewire score --keep-columns {column} keeps it"
+                f"{option} {column}: {path} lacks this column. Keep it with gradewire score --keep-columns {column}"
             )
 
 
 def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Refuse a file whose rows were scored by two definitions, as files that were put together are."""
+    """Raise InputError if a file's rows were scored by two definitions, as in concatenated files."""
     if other := [label for label, line in own.items() if first.get(label) != line]:
         raise InputError(
-            f"{place} was scored by {own[other[0]]} and the first row by {first.get(other[0], 'nobody knows what')}: "
-            "give each as a file of its own, or score them again"
+            f"{place} was scored by {own[other[0]]}, but the first row by {first.get(other[0], 'an unknown metric')}. "
+            "Name each as its own file, or score them again"
         )
 
 
@@ -381,4 +380,4 @@ def _results(place: str, output: Mapping[str, Any]) -> dict[str, Result]:
     try:
         return results_of(output)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{place} holds no results of gradewire score ({error}): score it again") from error
+        raise InputError(f"{place} has no results of gradewire score ({error}). Score it again") from error

@@ -1,4 +1,4 @@
-"""Tables, notes and HTML page of a comparison."""
+"""Show a comparison as tables, notes and an HTML page."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
 
-# So that five columns and both answers stand in one table of a log.
+# A table of a log must hold five columns and both answers.
 _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """Yield what a terminal shows of every candidate: of groups and changed rows what the chooser says."""
+    """Yield the tables for a terminal: groups and changed rows only by the chooser."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """Yield all tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
+    """Yield all tables, groups and changed rows for every metric; cuts texts at `characters`."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
@@ -47,20 +47,20 @@ def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iter
 
 
 def _values(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
-    """Yield figures of a candidate over all pairs, and by group for these metrics."""
+    """Yield a candidate's values over all pairs, and by group for these metrics."""
     yield from _overall(side)
     for grouped in side.groups:
         yield from _by_group(side, grouped, names)
 
 
 def value_notes(result: CompareResult) -> list[str]:
-    """Return what is not compared, on how many draws the intervals rest, and what does not compare."""
+    """Return notes on what is not compared, on draws behind intervals, and on metrics that do not compare."""
     notes = list(result.notes)
     for side in result.sides:
         notes += side.matching.notes()
         notes += [
-            f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below): their scores "
-            "do not compare"
+            f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below), so their "
+            "scores do not compare"
             for label in side.differing_metrics
         ]
         for name, outcomes in side.overall.outcomes.items():
@@ -71,9 +71,9 @@ def value_notes(result: CompareResult) -> list[str]:
         for grouped in side.groups:
             by = written(grouped.columns)
             if grouped.outside:
-                notes.append(f"by {by}: {grouped.outside} pairs have no value and are in no line")
+                notes.append(f"by {by}: {grouped.outside} pairs without a value are in no group")
             if grouped.left_out:
-                notes.append(f"by {by}: {grouped.left_out} groups are too many to tell figures of")
+                notes.append(f"by {by}: {grouped.left_out} groups are too many to show")
     return [*notes, *interval_notes(_placed(result))]
 
 
@@ -129,7 +129,7 @@ def _overall(side: SideComparison) -> Iterator[Table]:
         judge = next(name for name in of.outcomes if name not in of.metrics)
         agree = estimated(orders.consistency).beside(str(orders.consistent))
         yield Table(
-            "What the judge says with either answer first",
+            "The judge's verdicts with either answer first",
             ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
             [[judge, count(orders.pairs), agree, estimated(orders.position_bias)]],
         )
@@ -184,7 +184,7 @@ def _heads(side: SideComparison, name: str) -> list[str]:
 
 
 def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
-    """Yield the cells of one group, in the order of `_heads`."""
+    """Yield the cells of a group in the order of `_heads`."""
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
         yield from _both(metric)
@@ -219,24 +219,24 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """Return the beginning of a text on one line, with what a cut leaves out in view."""
+    """Return the beginning of a text on one line, with an ellipsis if it is cut."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
 def difference_table(side: SideComparison) -> Table | None:
-    """Return what differs in the manifests; None where nothing does."""
+    """Return the differences between the manifests; None without any."""
     if not side.differences:
         return None
     return Table(
-        "What differs beside the answers",
+        "Differences besides the answers",
         ["", side.baseline, side.candidate],
         [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
     )
 
 
-# Rows that changed most in either direction, characters of their texts, lines of a table: the first of these with which
-# the page is small enough.
+# Numbers of changed rows, of characters of their texts, and of lines of a table. The first set that keeps the page
+# small enough applies.
 _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000
@@ -244,7 +244,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield the page with less and less on it: values with their intervals, wins, changed rows, what else differs."""
+    """Yield the page in decreasing sizes: values with intervals, wins, changed rows, other differences."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
@@ -284,7 +284,7 @@ def _side(  # noqa: PLR0913 - what is shown, and how much of it
     for number_, table in enumerate(_values(side, list(side.overall.outcomes)), 1):
         yield ShownTable(f"t-{place}-{number_}", _first(table, lines))
     if (differences := difference_table(side)) is not None:
-        yield Heading(("What differs beside the answers",))
+        yield Heading(("Differences besides the answers",))
         yield ShownTable(f"t-differences-{place}", _first(differences, lines))
     by = chooser if chooser in side.changed else next(iter(side.changed), "")
     if (changed := side.changed.get(by)) is None:
@@ -298,7 +298,7 @@ def _side(  # noqa: PLR0913 - what is shown, and how much of it
 def _first(table: Table, most: int) -> Table:
     if len(table.rows) <= most:
         return table
-    note = f"The first {most:,} of {len(table.rows):,} lines are shown."
+    note = f"The first {most:,} of {len(table.rows):,} rows are shown."
     return replace(table, rows=table.rows[:most], note=note)
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRow:
-    """A pair of answers with different scores; texts are "" where the files do not have them.
+    """A pair of answers with different scores; texts are "" if the files lack them.
 
     Attributes:
         baseline_score, candidate_score: Scores by one metric.
-        baseline_correct, candidate_correct: Its verdicts, None where it gives none.
+        baseline_correct, candidate_correct: The metric's verdicts; None if it gives none.
     """
 
     id: str
@@ -51,9 +51,9 @@ class ChangedRow:
 
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
-    """Return the rows that gained and lost most by a metric, `most` of each.
+    """Return the rows that gained and lost most by a metric, at most `most` of each.
 
-    Rows that changed more come first; equal ones are in the order of the files.
+    The largest changes come first; equal ones keep the order of the files.
     """
     rows = [row for pair in pairs if (row := _row(pair, label)) is not None]
     return {
@@ -63,7 +63,7 @@ def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[
 
 
 def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
-    """Return the change of a pair; None where one of its answers has no score."""
+    """Return the change of a pair; None if an answer has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
         return None
@@ -81,14 +81,14 @@ def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
     )
 
 
-# A column of ids makes as many groups as rows, of which no interval can be told.
+# More groups, as a column of ids makes, are too small for intervals.
 MOST_GROUPS = 200
 _PREFERRED = {"model_b": 1.0, "model_a": -1.0, "tie": 0.0, None: np.nan}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Tie margin of metrics as choosers, draws of the bootstrap and their seed, number of changed rows to show."""
+    """The tie margin of choosers by metric, the bootstrap's draws and seed, and the number of changed rows to show."""
 
     tie_margin: TieMargin
     resamples: int
@@ -97,17 +97,17 @@ class Drawing:
 
     @property
     def draws(self) -> Draws:
-        """The draws behind intervals."""
+        """The bootstrap's arguments."""
         return {"resamples": self.resamples, "seed": self.seed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedStatistics:
-    """Figures by the values of columns.
+    """Values by group.
 
     Attributes:
-        outside: Pairs without one of the values.
-        left_out: Groups that are too many to have figures; 0 where all have.
+        outside: Number of pairs that lack a value of the columns.
+        left_out: Number of groups if these are too many to compute; else 0.
     """
 
     columns: Grouping
@@ -118,12 +118,12 @@ class GroupedStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideComparison:
-    """A candidate beside the baseline.
+    """A candidate compared with the baseline.
 
     Attributes:
-        chosen: Its pairs, with what the chooser says of them.
-        differing_metrics: Metrics of different definitions on both sides.
-        orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
+        chosen: The candidate's pairs with the chooser's verdicts.
+        differing_metrics: Metrics with different definitions on the two sides.
+        orders: Consistency of a judge over both orders; None for other choosers.
     """
 
     matching: Matching
@@ -147,18 +147,18 @@ class SideComparison:
 
     @property
     def unmatched(self) -> float:
-        """Share of the baseline's rows that have no partner, 0 to 1."""
+        """Share of the baseline's rows without a partner, 0 to 1."""
         return len(self.matching.only_baseline) / len(self.matching.baseline.rows)
 
     @property
     def statuses(self) -> Mapping[str, int]:
-        """Pairs by what became of the choice."""
+        """Number of pairs by status of the choice."""
         return Counter(str(choice.status) for _, choice in self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareResult:
-    """The candidates beside the baseline, manifests by side (the baseline's first), and notes on what is left out."""
+    """The candidates' comparisons with the baseline, manifests by side (baseline first), and notes on omissions."""
 
     chooser: str
     identity: Mapping[str, Any]
@@ -176,7 +176,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     groupings: Sequence[Grouping],
     drawing: Drawing,
 ) -> SideComparison:
-    """Compute all figures of a candidate."""
+    """Compute all values of a candidate."""
     pairs = [pair for pair, _ in chosen]
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
@@ -223,7 +223,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 
 def document_of(result: CompareResult) -> dict[str, Any]:
-    """Return all figures, as `write_json` takes them."""
+    """Return all values for `write_json`."""
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},

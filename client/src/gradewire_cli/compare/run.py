@@ -1,4 +1,4 @@
-"""One run of `gradewire compare`, and the files that it writes."""
+"""A run of `gradewire compare` and its files."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ output_options = option_group(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Return where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
+    """Return the file of scores next to --out, pairs.scores.jsonl, in the format of `gradewire score --out`."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
 def resume_hint(pairs: Path | None) -> str:
-    """Return the line that is printed where the user interrupts."""
+    """Return the message after an interrupt."""
     if pairs is None:
         return "interrupted"
-    return f"interrupted; what was done is in {pairs} and {scores_beside(pairs)}, go on with --resume"
+    return f"interrupted; finished work is in {pairs} and {scores_beside(pairs)}. Continue with --resume"
 
 
 @dataclass(slots=True, kw_only=True)
 class CompareJob:
-    """One run of the command.
+    """A run of the command.
 
     Attributes:
-        stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
-        comparison: The judge of --by that is shown both answers; None where that is a metric.
-        journal: File of pairs while it runs; None where none is kept.
+        stored: Whether the files are outputs of `gradewire score`; otherwise their answers are scored.
+        comparison: The judge's comparison of --by; None if --by is a metric.
+        journal: The file of pairs during the run; None without --out.
     """
 
     options: Mapping[str, Any]
@@ -84,7 +84,7 @@ class CompareJob:
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
-        """Score the answers or read their scores, have the pairs chosen, and compute all figures."""
+        """Score the answers or read their scores, choose the better ones, and compute all values."""
         pairs = self.options["out"]
         with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
             if not (self.options["resume"] or self.options["overwrite"]):
@@ -123,16 +123,16 @@ class CompareJob:
         )
 
     def _check_groupings(self, collected: Collected) -> None:
-        """Refuse columns that no file has; raises InputError."""
+        """Raise InputError if no file has a column of --group-by."""
         for column in self.source.options.grouped_by:
             if not any(row.grouping.get(column) for row in collected.rows):
-                way_out = ": gradewire score --keep-columns keeps columns beside the scores" if self.stored else ""
-                raise InputError(f"--group-by {column}: no row has a value of it{way_out}")
+                way_out = ". Keep columns with gradewire score --keep-columns" if self.stored else ""
+                raise InputError(f"--group-by {column}: no row has a value in this column{way_out}")
 
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """Return the chooser, all pairs with their choices, and what is known of a server that scored."""
+        """Return the chooser, all pairs with their choices, and facts about the server that scored."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -149,11 +149,11 @@ class CompareJob:
         return chooser, chosen, run
 
     async def _score(self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching]) -> None:
-        """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
+        """Score the paired answers into `collected`, except those whose scores are already in a file."""
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        # Before anything is scored.
+        # Check --by and conditions before scoring.
         if self.comparison is None:
             self._chooser(plan.chosen.labels, collected)
         else:
@@ -197,7 +197,7 @@ class CompareJob:
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     def _check_conditions(self, labels: Sequence[str], chooser: str) -> None:
-        """Refuse conditions on metrics that there are not; raise InputError."""
+        """Raise InputError if a condition names an unknown metric."""
         for condition in self.options["conditions"]:
             condition.label(labels, chooser)
 
@@ -218,12 +218,12 @@ class CompareJob:
         if given := self.options["summaries"]:
             if len(given) != len(self.source.paths):
                 raise click.UsageError(
-                    f"--summary: give one for each of the {len(self.source.paths)} files, in their order"
+                    f"--summary: name one for each of the {len(self.source.paths)} files, in their order"
                 )
             for path, summary in zip(self.source.paths, given, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
         elif self.stored:
-            # With --where the rows are not all of the file's.
+            # With --where, only some rows of the file count.
             rows = {} if self.source.options.where else Counter(row.file for row in collected.rows)
             beside, notes = runs_of_outputs({path: collected.lines[path] for path in self.source.paths}, rows)
             summaries |= beside
@@ -246,11 +246,11 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Return the metrics of which all sides have results; raises InputError where there is none."""
+    """Return the metrics that all sides share; raises InputError without any."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]
     if not shared:
         listed = "; ".join(", ".join(side) for side in sides)
-        raise InputError(f"the outputs share no metric ({listed}): score them with the same --metrics")
+        raise InputError(f"the outputs share no metric ({listed}). Score them with the same --metrics")
     return shared

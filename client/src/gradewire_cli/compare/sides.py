@@ -1,4 +1,4 @@
-"""Sides of a comparison, a file or a model each, and which of their rows answer the same question."""
+"""Sides of a comparison, each a file or model, and the rows of both that answer the same question."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Collected:
-    """All rows, about 2 KB each beside their texts.
+    """All rows; takes about 2 kB for each besides its texts.
 
     Attributes:
-        lines: What reproduces each metric, by file and label; one file "" where all were scored by this run.
-        results: By `row.index` and label.
+        lines: The identifier that reproduces each metric, by file and label; under "" if this run scored all rows.
+        results: Results by `row.index` and label.
     """
 
     rows: Sequence[Row]
@@ -40,61 +40,61 @@ class Collected:
         return Answer(row, self.results.get(row.index, {}))
 
     def lines_of(self, row: Row) -> Mapping[str, str]:
-        """Return what reproduces the metrics of a row, by label."""
+        """Return the identifiers of a row's metrics by label."""
         return self.lines.get(row.file, self.lines.get("", {}))
 
 
 _SHOWN_MODELS = 20
 MOST_SIDES = 100
-"""A leaderboard is for more: here each is a page of figures."""
+"""Maximum number of sides, for each adds a page of values; larger comparisons belong to a leaderboard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A model or run, with its answers in the order of the files."""
+    """A model or run with its answers in the order of the files."""
 
     name: str
     rows: Sequence[Row]
 
     @property
     def files(self) -> list[str]:
-        """The files that they stand in; empty where one file has the rows of all sides."""
+        """The side's files; empty if one file has the rows of all sides."""
         return list(dict.fromkeys(row.file for row in self.rows if row.file))
 
 
 def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse options that do not fit the files, before these are read; raises click.UsageError."""
+    """Raise click.UsageError if options do not fit the files, before reading these."""
     if models and names:
-        raise click.UsageError("--names says what files are called, and --models compares models: leave one out")
+        raise click.UsageError("--names names files, but --models compares models. Leave one out")
     if names and len(names) != len(paths):
-        raise click.UsageError(f"--names {','.join(names)}: give a name for each of the {len(paths)} files")
+        raise click.UsageError(f"--names {','.join(names)}: give exactly one name for each of the {len(paths)} files")
     for option, given in (("--models", models), ("--names", names)):
         if repeated := [name for name, times in Counter(given).items() if times > 1]:
-            raise click.UsageError(f"{option} {','.join(given)}: {repeated[0]} stands there twice")
+            raise click.UsageError(f"{option} {','.join(given)}: {repeated[0]} is named twice")
     if names and len(paths) == 1:
-        raise click.UsageError("--names: one file is compared by its models (--models)")
+        raise click.UsageError("--names needs several files. Use --models to compare the models of one file")
 
 
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides, the baseline first, and what is left out, in sentences.
+    """Return the sides, baseline first, and sentences on what is left out.
 
     Raises:
-        InputError: There are not two sides, or none of a name that an option gives.
+        InputError: There are fewer than two sides, or an option names an unknown one.
     """
     by_model = len(paths) == 1 or bool(models)
     sides, left_out = _by_model(rows, models) if by_model else (_by_file(rows, paths, names), [])
     if len(sides) < 2:
-        there = f"{paths[0]} has " + (f"rows of {sides[0].name} alone" if sides else "no column model with a value")
+        there = f"{paths[0]} has " + (f"only rows of {sides[0].name}" if sides else "no column model with a value")
         raise InputError(
-            f"{there}: give two files, or one with a column model and at least two models (--map model=COLUMN)"
+            f"{there}. Name two files, or one with a column model and at least two models (--map model=COLUMN)"
         )
     if len(sides) > MOST_SIDES:
-        raise InputError(f"{len(sides)} models are too many, {MOST_SIDES} are compared at most: --models names some")
+        raise InputError(f"{len(sides)} models exceed the limit of {MOST_SIDES}. Choose some with --models")
     if baseline is not None:
         if baseline not in (known := [side.name for side in sides]):
-            raise InputError(f"--baseline {baseline}: there is no such side, there are {_listed(known)}")
+            raise InputError(f"--baseline {baseline}: unknown name. Choose one of {_listed(known)}")
         sides.sort(key=lambda side: side.name != baseline)
     return sides, left_out
 
@@ -125,8 +125,8 @@ def _by_model(rows: Sequence[Row], models: Sequence[str]) -> tuple[list[Side], l
             members.setdefault(row.model, []).append(row)
     if missing := [name for name in models if not members[name]]:
         known = list(dict.fromkeys(row.model for row in rows if row.model))
-        raise InputError(f"--models {missing[0]}: no row is of this model, there are {_listed(known)}")
-    left_out = [f"{nameless} rows have no model and are compared with none"] if nameless else []
+        raise InputError(f"--models {missing[0]}: no row has this model. The file has {_listed(known)}")
+    left_out = [f"{nameless} rows without a model are left out"] if nameless else []
     return [Side(name, found) for name, found in members.items()], left_out
 
 
@@ -148,14 +148,14 @@ _BY = {"id": "id", "question": "question", "row": "row number"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """The rows of a baseline and a candidate.
+    """The matched rows of a baseline and a candidate.
 
     Attributes:
-        rule: By what their rows were matched: `auto` is resolved.
-        pairs: Rows of one question, in the order of the baseline.
-        repeated: Rows left out because an earlier one of their side answers the same question.
-        other_references: Pairs whose rows have different references.
-        other_questions: Pairs whose rows ask different questions: where --match id insists on ids.
+        rule: The rule that matched the rows; `auto` is resolved.
+        pairs: Pairs of rows with the same question, in the order of the baseline.
+        repeated: Rows left out because an earlier row of their side answers the same question.
+        other_references: Number of pairs with different references.
+        other_questions: Number of pairs with different questions, which --match id allows.
     """
 
     baseline: Side
@@ -169,7 +169,7 @@ class Matching:
     other_questions: int
 
     def notes(self) -> Iterator[str]:
-        """Yield what is not compared, in sentences."""
+        """Yield sentences on what is not compared."""
         one, other = self.baseline.name, self.candidate.name
         for name, rows, partner in ((one, self.only_baseline, other), (other, self.only_candidate, one)):
             if rows:
@@ -183,21 +183,21 @@ class Matching:
                 "against its own"
             )
         if self.other_questions:
-            yield f"{self.other_questions} pairs of {one} and {other} have one id and ask different questions"
+            yield f"{self.other_questions} pairs of {one} and {other} have the same id but different questions"
         if self.rule == "row":
-            yield f"rows of {one} and {other} are matched by their numbers, for they have neither ids nor questions"
+            yield f"rows of {one} and {other} are matched by row number, for they have neither ids nor questions"
 
 
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Find the rows of two sides that answer the same question.
 
-    `auto` goes by ids; by questions (`question_id`, else question and image, else question and references) where ids
-    join less than half of the rows and questions join more, for that two ids are alike may be chance; where rows have
-    neither, by row numbers of outputs. Data sets count where both sides name them: q1 of one is not q1 of another.
+    `auto` tries ids first. If ids match less than half of the rows, which may be chance, and questions match more, it
+    uses questions (`question_id`, else question and image, else question and references). If rows have neither, it uses
+    row numbers of outputs. If both sides name data sets, rows match only within one: q1 of one is not q1 of another.
 
     Raises:
-        InputError: No row of one is a row of the other; two rows of a side answer the same question; or `auto` goes by
-            ids and rows of one id ask different questions.
+        InputError: No rows match; two rows of a side answer the same question; or `auto` uses ids and rows with the
+            same id have different questions.
     """
     tried: tuple[Rule, ...] = ("id", "question", "row") if rule == "auto" else (rule,)
     with_datasets = all(any(row.dataset for row in side.rows) for side in (baseline, candidate))
@@ -218,16 +218,16 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
             _check_questions(matching)
         return matching
     raise InputError(
-        f"no row of {printable(candidate.name)} is a row of {printable(baseline.name)}, by id or by question: are they "
-        "answers to the same questions? --map id=COLUMN or --map question_id=COLUMN says what tells questions apart"
+        f"no row of {printable(candidate.name)} matches one of {printable(baseline.name)} by id or question. Do they "
+        "answer the same questions? Use --map id=COLUMN or --map question_id=COLUMN to identify questions"
         if rule == "auto"
-        else f"--match {rule}: no row of {printable(candidate.name)} has the {_BY[rule]} of one of "
+        else f"--match {rule}: no row of {printable(candidate.name)} has the same {_BY[rule]} as one of "
         f"{printable(baseline.name)}"
     )
 
 
 def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
-    """Return what rows of one question have in common; None for a row that has nothing of the kind."""
+    """Return a function for the key that rows of one question share; None for a row without one."""
 
     def key(row: Row) -> Key | None:
         own = {
@@ -275,9 +275,9 @@ def _by_key(
         else:
             same = f"{_BY[rule]} {_cut(row.id)}" if rule == "id" else _BY[rule]
             raise InputError(
-                f"{printable(side.name)}: {found[key].position} and {row.position} have the same {same}: which is to "
-                "be compared? --duplicates first takes the first of such rows, --models compares models of one file, "
-                "--map id=COLUMN tells rows apart"
+                f"{printable(side.name)}: {found[key].position} and {row.position} have the same {same}. Use "
+                "--duplicates first to keep the first of such rows, --models to compare models of one file, or "
+                "--map id=COLUMN to tell rows apart"
             )
     return found
 
@@ -286,20 +286,20 @@ def _check_questions(matching: Matching) -> None:
     if matching.other_questions:
         one, two = next(pair for pair in matching.pairs if _differ(*pair, "question"))
         raise InputError(
-            f"{matching.other_questions} rows of one id ask different questions in {printable(matching.baseline.name)} "
-            f"and {printable(matching.candidate.name)}: {_cut(one.id)} asks {_field(one, 'question')!r:.80} and "
-            f"{_field(two, 'question')!r:.80}; --match question goes by the questions, --match id by the ids all the "
-            "same"
+            f"{matching.other_questions} rows with the same id have different questions in "
+            f"{printable(matching.baseline.name)} and {printable(matching.candidate.name)}: {_cut(one.id)} asks "
+            f"{_field(one, 'question')!r:.80} and {_field(two, 'question')!r:.80}. Use --match question to match by "
+            "questions, or --match id to match by ids anyway"
         )
 
 
 def _has_more_text(row: Row) -> bool:
-    """Tell whether a row says more than its number, so that chance alone would match it by that."""
+    """Return whether a row holds more than its number, so that matching by number would be chance."""
     return row.has_id or len(row.item or {}) > 1
 
 
 def _differ(one: Row, other: Row, name: str) -> bool:
-    """Tell whether both rows have a field and it is not the same."""
+    """Return whether both rows have a field with different values."""
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
 

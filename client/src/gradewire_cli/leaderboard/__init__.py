@@ -1,1 +1,1 @@
-"""`gradewire leaderboard`: rates models by verdicts on pairs of their answers."""
+"""`gradewire leaderboard`: rate models by verdicts on pairs of their answers."""

@@ -1,4 +1,4 @@
-"""`gradewire leaderboard`: rates models by verdicts on pairs of their answers."""
+"""`gradewire leaderboard`: rate models by verdicts on pairs of their answers."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def leaderboard_command(
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Read the options; raises click.UsageError where two exclude each other."""
+    """Read the options; raises click.UsageError if two exclude each other."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
-        raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
+        raise click.UsageError("--max-pairs needs --target-width")
     mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
     names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
@@ -147,15 +147,15 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 
 
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """Return the votes of the file of people, or of the pairs themselves; None without any."""
+    """Return annotators' votes in the file, or in the pairs themselves; None without any."""
     if human is None:
-        # Held against themselves, votes agree always.
+        # A winner that comes from the votes agrees with them trivially.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
     found = votes_of(read.pairs)
     if not found.pairs:
-        raise InputError(f"--human {human}: {'; '.join(read.left_out.sentences('rows')) or 'there is no vote'}")
+        raise InputError(f"--human {human}: {'; '.join(read.left_out.sentences('rows')) or 'no votes'}")
     found.left_out = read.left_out
     return found
 
@@ -163,17 +163,17 @@ def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verd
 def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
     if people is None:
         by_votes = sum(pair.by_votes for pair in result.verdicts.pairs)
-        told = f"{by_votes} pairs have their winner from the votes of people: there is no judge to hold against them"
+        told = f"{by_votes} pairs take their winner from annotators' votes, so there is no judge to compare with them"
         return [told] if by_votes else []
-    left_out = people.left_out.sentences("rows of people")
+    left_out = people.left_out.sentences("rows of annotators")
     if result.people is None:
-        return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
+        return [*left_out, f"--human {human}: none of its pairs is in the leaderboard"]
     strata = result.people.strata
     counts = {
-        "pairs of people are unknown to the judge": result.people.unmatched,
-        "pairs have unknown lengths, so that there is no baseline of the longer answer": result.people.without_words,
-        "pairs of people were left out: no majority": strata.no_majority,
-        "pairs of people were left out: most call them a tie": strata.voted_tie,
+        "pairs of annotators lack the judge's verdict": result.people.unmatched,
+        "pairs have unknown lengths, so the baseline of the longer answer is missing": result.people.without_words,
+        "pairs of annotators left out: no majority": strata.no_majority,
+        "pairs of annotators left out: a majority voted for a tie": strata.voted_tie,
     }
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 

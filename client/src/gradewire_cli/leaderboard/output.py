@@ -1,4 +1,4 @@
-"""The values of a leaderboard, its tables and its HTML page."""
+"""A leaderboard's values, tables and HTML page."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class RatingOptions:
     """Options of the ratings.
 
     Attributes:
-        reference: The model that win rates are against; None for none.
-        anchor: The model whose rating is 1000; None: the mean is.
-        seed: Of draws, orders of matches, and coins.
+        reference: The model that win rates compare with; None for none.
+        anchor: The model with rating 1000; None: the mean rating is 1000.
+        seed: Seed of draws, orders of matches, and coins.
     """
 
     reference: str | None = None
@@ -48,8 +48,8 @@ class Leaderboard:
     """A leaderboard.
 
     Attributes:
-        families: Of the pairs of each family, without Elo.
-        people: Agreement with people; None where there are no votes on these pairs.
+        families: Ratings by family, without Elo.
+        people: Annotators' agreement with the judge; None without votes on these pairs.
     """
 
     verdicts: Verdicts
@@ -61,15 +61,13 @@ class Leaderboard:
 
 
 def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts | None = None) -> Leaderboard:
-    """Compute all figures.
+    """Compute all values.
 
     Raises:
-        InputError: There is no pair, an option names no model, or a control cannot be told from the models.
+        InputError: There are no pairs, an option names an unknown model, or a control coincides with the models.
     """
     if not verdicts.pairs:
-        raise InputError(
-            f"there are no pairs to rate models by: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}"
-        )
+        raise InputError(f"no pairs to rate models by: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
     draws: Draws = {"resamples": options.resamples, "seed": options.seed}
     ordered, named = verdicts.ordered(), (options.reference, options.anchor)
     controls = Controls(options.controls, ordered) if options.controls else None
@@ -95,34 +93,34 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
 
 
 def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield ratings, then biases, then agreement with people where there is some."""
+    """Yield ratings, biases, and agreement with annotators if there is any."""
     yield ratings(result, options)
     yield from biases(result)
     yield from people(result)
 
 
 def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield the win matrix, then tables by family."""
+    """Yield the win matrix, and tables by family."""
     yield win_matrix(result)
     yield from families(result, options)
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
-    """Return the columns of ratings: head, field of `ModelRating`, how it is written, and its meaning."""
+    """Return the columns of ratings: head, field of `ModelRating`, formatter, and meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
     against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
     return [
         *([controlled] if options.controls else []),
-        ("Bradley-Terry", "bradley_terry", points, "rating by maximum likelihood, on Elo's scale"),
-        ("Elo", "elo", points, "median over draws of the instructions, each in another order"),
-        ("win share", "win_share", estimated, "share of its matches, ties half"),
+        ("Bradley-Terry", "bradley_terry", points, "maximum-likelihood rating on Elo's scale"),
+        ("Elo", "elo", points, "median over draws of the instructions, each in a different order"),
+        ("win share", "win_share", estimated, "share of matches won; ties count half"),
         *([against] if reference is not None else []),
     ]
 
 
 def ratings(result: Leaderboard, options: RatingOptions) -> Table:
-    """Return the ratings, the best model first."""
+    """Return the ratings, best model first."""
     columns = _columns(options)
     rows: list[list[Cell]] = [
         [
@@ -144,10 +142,10 @@ def ratings(result: Leaderboard, options: RatingOptions) -> Table:
 
 
 def win_matrix(result: Leaderboard) -> Table:
-    """Return the share of matches that each model won against each other one, in the order of the ratings."""
+    """Return each model's share of matches won against each other model, in the order of the ratings."""
     models = [line.model for line in result.ratings.models]
     return Table(
-        "Share of matches that the row's model won against the column's, ties half",
+        "Share of matches that the row's model won against the column's; ties count half",
         ["", *models],
         [
             [model, *(_share(result.ratings, row, column) for column in range(len(models)))]
@@ -164,7 +162,7 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     by_family = {family: {line.model: line for line in table.models} for family, table in result.families.items()}
     for title, name, written in (
         ("Bradley-Terry ratings by family", "bradley_terry", points),
-        ("Win shares by family, ties half", "win_share", estimated),
+        ("Win shares by family; ties count half", "win_share", estimated),
         (f"Won against {options.reference}, by family", "against_reference", estimated),
     ):
         if name == "against_reference" and options.reference is None:
@@ -177,35 +175,35 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
-    """Return what is to be known of the figures, in sentences."""
+    """Return notes on the values."""
     scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
     lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {scale}"]
     if missing := result.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
         lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
     if blank := result.verdicts.lost_blank:
-        lines.append(f"{blank} pairs were lost by a blank answer")
+        lines.append(f"{blank} pairs lost by a blank answer")
     read, agree = result.verdicts.both_orders()
     if read:
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
     if 2 * agree < read:
         lines.append(
-            "most pairs have another winner where the other answer is shown first: this judge hardly tells these "
-            "answers apart, and ratings say more of its ties than of the models"
+            "most pairs get another winner if the other answer comes first: this judge hardly distinguishes these "
+            "answers, and ratings reflect its ties more than the models"
         )
     if result.ratings.regularised:
         lines.append(
-            "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "
-            "and half a loss of each model against an average one; models that no chain of matches joins are not "
-            "comparable, and ratings that rest on this alone have no interval"
+            "some models have no chain of wins to every other model, so ratings are pulled towards the mean by half "
+            "a win and half a loss of each model against an average one. Models without a chain of matches are not "
+            "comparable, and ratings that depend only on this have no interval"
         )
     elif result.ratings.regularised_draws:
         lines.append(
-            f"in {result.ratings.regularised_draws} of {result.ratings.resamples} draws wins do not lead from every "
-            "model to every other one: ratings were drawn towards the mean there"
+            f"in {result.ratings.regularised_draws} of {result.ratings.resamples} draws, some models have no chain of "
+            "wins to every other model, so ratings are pulled towards the mean there"
         )
     if options.controls:
-        lines.append(f"models are ordered by the ratings with {' and '.join(options.controls)} held fixed")
+        lines.append(f"models are ordered by ratings with {' and '.join(options.controls)} held fixed")
     return [*lines, *interval_notes(_intervals(result, options, families=families))]
 
 
@@ -215,11 +213,11 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
     if row == column or not all_:
         return Value("-")
     share = float((wins + ties / 2) / all_)
-    return Value(f"{share:.2f}", share, remarks=(f"of {all_:.0f}",))
+    return Value(f"{share:.2f}", share, notes=(f"of {all_:.0f}",))
 
 
 def biases(result: Leaderboard) -> Iterator[Table]:
-    """Yield the table of what wins beside the answer; nothing where nothing is known."""
+    """Yield the table of biases; nothing if none is known."""
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
     rows: list[list[Cell]] = [
         [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
@@ -227,16 +225,16 @@ def biases(result: Leaderboard) -> Iterator[Table]:
         if bias.matches
     ]
     if rows:
-        yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
+        yield Table("Influences besides the answer", ["", "share won", "odds, held fixed", "matches"], rows)
 
 
 def people(result: Leaderboard) -> Iterator[Table]:
-    """Yield agreement with people; nothing without any."""
+    """Yield agreement with annotators; nothing without any."""
     if result.people is None:
         return
     strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
     yield Table(
-        "People's majority votes reproduced, by how many agree",
+        "Annotators' majority votes reproduced, by size of the majority",
         ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
         [
             [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]
@@ -244,7 +242,7 @@ def people(result: Leaderboard) -> Iterator[Table]:
         ],
     )
     yield Table(
-        "Ratings by the judge and by people",
+        "Ratings by the judge and by annotators",
         ["", "Kendall", "Spearman", "Pearson", "models"],
         [["correlation", *map(estimated, (systems.kendall, systems.spearman, systems.pearson)), count(systems.models)]],
     )
@@ -262,21 +260,21 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -
 
 
 MAX_MODELS: Final = 60
-# Pairs that are shown, and characters of each text: the first of these with which the page is small enough.
+# Numbers of pairs and of characters of each text. The first pair that keeps the page small enough applies.
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
 _FAMILIES: Final = 200
-# Room beside the outermost intervals, of the axis.
+# Margin outside the outermost intervals, as a share of the axis.
 _MARGIN: Final = 0.04
 _WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
-_WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The judge is not sure"}
+_WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The judge is uncertain"}
 
 
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield the page with less and less on it: ratings, win matrix, families, biases, questionable pairs."""
+    """Yield the page in decreasing sizes: ratings, win matrix, families, biases, questionable pairs."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
@@ -290,12 +288,12 @@ def leaderboard_pages(
     matrix = ShownTable("t-wins", win_matrix(result), is_shaded=True)
     further = (
         ("families", "By family of instructions", "Families", list(families(result, options))),
-        ("biases", "What wins beside the answer", "Biases", list(biases(result))),
-        ("people", "Agreement with people", "People", list(people(result))),
+        ("biases", "Influences besides the answer", "Biases", list(biases(result))),
+        ("people", "Agreement with annotators", "Annotators", list(people(result))),
     )
     sections = [
         Section("ratings", ("Ratings",), head),
-        Section("wins", ("Wins of each model against each other one",), [matrix], link=("Wins",)),
+        Section("wins", ("Wins of each model against each other model",), [matrix], link=("Wins",)),
         *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
     ]
     doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)
@@ -318,7 +316,7 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
 
 
 def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
-    """Return the first models and families alone, under names that are short and distinct."""
+    """Return only the first models and families, under short distinct names."""
     names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:
@@ -334,7 +332,7 @@ def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, 
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
-    """Return the ratings that order the models, drawn; None where none is defined."""
+    """Return a chart of the ratings that order the models; None if none is defined."""
     ruling = {line.model: line.bradley_terry if line.controlled is None else line.controlled for line in table.models}
     defined = {model: each for model, each in ruling.items() if not math.isnan(each.value)}
     if not defined:
@@ -351,12 +349,12 @@ def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
 
 def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Section:
     about = (
-        "Pairs whose two orders got different winners, then those without a verdict, then those on which the judge is "
-        f"least sure. {len(pairs[:most])} of {len(pairs):,} are shown."
+        "First pairs whose two orders got different winners, then those without a verdict, then those where the judge "
+        f"is least certain. {len(pairs[:most])} of {len(pairs):,} shown."
     )
     cards: list[Block] = [_card(pair, characters) for pair in pairs[:most]]
     return Section(
-        "pairs", ("Questionable pairs",), [Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])]
+        "pairs", ("Questionable pairs",), [Paragraph((about,)), *(cards or [Paragraph(("No pairs shown.",))])]
     )
 
 

@@ -1,4 +1,4 @@
-"""Judged pairs of a file: our own lines, and rows of arenas with their conversations."""
+"""Read judged pairs: our own lines, and arenas' rows with conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))
 PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
-"""Columns in which a field stands, the first that a row has wins."""
+"""Columns of each field; the first one in a row counts."""
 _WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}
 _ONE_HOT: Final[Mapping[str, Winner]] = {
     column: name for name, columns in _ARENA["winner_columns"].items() for column in columns
@@ -28,19 +28,19 @@ _ONE_HOT: Final[Mapping[str, Winner]] = {
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
-"""Bound on a model's name."""
-# More than any answer has: what is above is no number of words.
+"""Maximum number of characters in a model's name."""
+# Larger numbers are not the length of an answer.
 _MOST_WORDS = 1e9
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
-"""Status of a pair whose two orders got different winners."""
+"""The status of a pair whose two orders got different winners."""
 EMPTY = "EMPTY_PREDICTION"
-"""Status of a pair of which an answer is blank: no judge is asked, and no metric has a score for it."""
+"""The status of a pair with a blank answer, which no judge sees and no metric scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedOrder:
-    """The verdict on a pair with one of its answers first; `winner` is None where that could not be read."""
+    """The verdict on a pair with one answer first; `winner` is None if the verdict was unreadable."""
 
     first: Literal["model_a", "model_b"]
     winner: Winner | None
@@ -51,18 +51,18 @@ class JudgedPair:
     """Two answers to one instruction.
 
     Attributes:
-        instruction: Alike in pairs about the same instruction.
-        winner: None where there is no verdict.
-        status: OK, or why there is none.
-        orders: Verdicts by order, where they are known.
-        family: Of the instruction; "" without.
-        words: Of each answer; NaN where they are not known.
-        probability_a: That A is better, as the judge says; NaN where it does not.
-        by_votes: Whether the winner is what most of these say, for the row has no other.
-        by: What said it; "" where that is not known.
-        round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.
-        digest: Over both answers, where the row has it.
-        turn: Of the conversation that was judged, from 1; 0 where that is not told.
+        instruction: A key that pairs on the same instruction share.
+        winner: None without a verdict.
+        status: OK, or why there is no verdict.
+        orders: Verdicts by order, if known.
+        family: Family of the instruction; "" without one.
+        words: Number of words in each answer; NaN if unknown.
+        probability_a: The judge's probability that A is better; NaN if unknown.
+        by_votes: Whether the winner is the majority of the votes, because the row names no other.
+        by: The judge or metric; "" if unknown.
+        round: Number of the batch that chose the pair for judging; None for pairs from elsewhere.
+        digest: Digest of both answers, if the row has it.
+        turn: The judged turn of the conversation, from 1; 0 if unknown.
     """
 
     position: str
@@ -85,19 +85,19 @@ class JudgedPair:
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """Alike in pairs that compare the same models on the same instruction, whatever side they are on."""
+        """A key that pairs of the same models on the same instruction share, whichever comes first."""
         return self.instruction, frozenset(self.models)
 
     @property
     def counted(self) -> Winner | None:
-        """The winner that ratings count: a blank answer loses to one that is none, though nobody was asked."""
+        """The winner for ratings: a blank answer loses to a non-blank one without a judge."""
         blank = [not any(map(str.isalnum, answer)) for answer in self.answers]
         if self.winner is None and self.status == EMPTY and blank[0] != blank[1]:
             return "model_b" if blank[0] else "model_a"
         return self.winner
 
     def turned(self) -> Self:
-        """Return the same pair with A and B in each other's place."""
+        """Return the pair with A and B swapped."""
         return replace(
             self,
             models=self.models[::-1],
@@ -114,14 +114,14 @@ class JudgedPair:
 
 
 def user_turns(said: Any) -> str:
-    """Return what people said in a conversation, or the text itself; "" where nothing can be read."""
+    """Return the user's messages in a conversation, or the text itself; "" if unreadable."""
     return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """Return what the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
+    """Return the model's answer at a turn of a conversation, or the text itself; "" if unreadable.
 
-    Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
+    Turns count from 1; 0 and turns beyond the end mean the last one.
     """
     answers = _texts(said, "assistant")
     if 0 < turn <= len(answers):
@@ -155,7 +155,7 @@ def _content(message: Any, depth: int = 0) -> str:
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
-    """Tell whether rows with these columns are pairs, and no answers."""
+    """Return whether rows with these columns are pairs, not answers."""
     return all(any(column in columns for column in names[side]) for side in ("model_a", "model_b"))
 
 
@@ -164,10 +164,10 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
     Args:
         record: The row.
-        names: Columns of each field, as `PAIR_COLUMNS` with those of --map in their place.
+        names: Columns of each field: `PAIR_COLUMNS`, with those of --map in their place.
 
     Raises:
-        ValueError: It is no pair; says why.
+        ValueError: The row is not a pair; the message says why.
     """
     if record.fields is None:
         raise ValueError("the row cannot be read")
@@ -180,13 +180,13 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     if not all(models):
         raise ValueError("a model has no name")
     if models[0] == models[1]:
-        raise ValueError("both answers are of one model")
+        raise ValueError("both answers are from the same model")
     votes = _votes(unpacked(value("votes"), brackets="[{"), models)
     winner = stated = _winner(value("winner"), fields, models)
     status = str(fields.get("status") or OK)
     if winner is None and status == OK:
         if not votes and not ("winner" in fields or value("winner") is not None):
-            raise ValueError(f"there is no winner (looked for {', '.join((*names['winner'], *names['votes']))})")
+            raise ValueError(f"no winner (columns {', '.join((*names['winner'], *names['votes']))})")
         status = OK if votes else "NO_VERDICT"
         winner = majority(votes) if votes else None
     elif status != OK:
@@ -218,7 +218,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """Return what more than half of the votes are for; a tie without such a majority."""
+    """Return the choice of more than half of the votes; a tie without such a majority."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
@@ -232,12 +232,12 @@ def _name(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    # A prompt may be the list of its turns.
+    # A prompt may be a list of turns.
     return user_turns(_conversation(value)) if value is not None else ""
 
 
 def _conversation(value: Any) -> Any:
-    """Return a list of messages or turns, which a cell may hold as text; any other text as it is."""
+    """Return a list of messages or turns, which a cell may hold as text; other texts unchanged."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
@@ -266,17 +266,15 @@ def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> W
 
 def _side(value: Any, models: tuple[str, str]) -> Winner:
     text = str(value).strip()
-    # Some name the model that won.
+    # Some files name the winning model.
     named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
     if found := _WINNERS.get(text.lower()):
         if named not in {None, found} and text.lower() in {"a", "b"}:
-            raise ValueError(
-                f"winner or vote {text} is a side and the model of the other one: write model_a or model_b"
-            )
+            raise ValueError(f"winner or vote {text} names a side and the other side's model. Write model_a or model_b")
         return found
     if named is not None:
         return named
-    raise ValueError("a winner or vote is none of model_a, model_b, tie")
+    raise ValueError("a winner or vote is not one of model_a, model_b, tie")
 
 
 def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
@@ -284,7 +282,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """Return what a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
+    """Return a row's verdicts by order; without orders, A came first and the verdict is that order's."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

@@ -1,4 +1,4 @@
-"""One run of `gradewire leaderboard`: the pairs that files hold, and the judging of others, round by round."""
+"""A run of `gradewire leaderboard`: read judged pairs, and judge others round by round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine
-from gradewire_cli.scoring.plan import judge_name, judge_remarks, resolve_plan
+from gradewire_cli.scoring.plan import judge_name, judge_notes, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_stats.ratings import ChosenPair, ModelRating, PairPool, next_pairs, pair_counts, rate
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PAIR = 2
-# Names a row, or is in a digest of its own.
+# "id" names a row, and "images" have their own digest.
 _NOT_COMPARED = frozenset({"id", "images"})
 
 
@@ -49,7 +49,7 @@ class Answers:
     """Answers to compare.
 
     Attributes:
-        rows: By instruction in the order of the files, then by model.
+        rows: Rows by instruction in the order of the files, then by model.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -58,10 +58,10 @@ class Answers:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Read files of answers; a row without a model is of the model that its file is called by.
+        """Read files of answers; a row without a model belongs to the model that its file is named after.
 
         Raises:
-            InputError: A file cannot be used as a whole, or no two answers are to the same question.
+            InputError: A file cannot be used, or no two answers have the same question.
         """
         opened = source.open()
         tell(opened.notes)
@@ -74,38 +74,38 @@ class Answers:
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)
             elif not instruction:
-                found.left_out.add("nothing tells which question it answers", row.position)
+                found.left_out.add("its question is unknown", row.position)
             elif len(model) > NAME_CHARACTERS:
                 found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.position)
             elif model in there:
-                found.left_out.add("the model has an answer to the question already", row.position)
+                found.left_out.add("the model already has an answer to the question", row.position)
             else:
                 found.rows.setdefault(instruction, {})[model] = row
         tell(opened.late_notes)
         if all(len(rows) < PAIR for rows in found.rows.values()):
             why = found.left_out.sentences("rows") or [f"models: {', '.join(found.models) or 'none'}"]
             raise InputError(
-                f"{source.name}: no two answers are to the same question, so that nothing can be compared: "
-                f"{'; '.join(why)}; --map model=COLUMN and --map question_id=COLUMN tell what belongs together"
+                f"{source.name}: no two answers have the same question, so nothing can be compared: "
+                f"{'; '.join(why)}. Use --map model=COLUMN and --map question_id=COLUMN"
             )
         return found
 
     @property
     def models(self) -> list[str]:
-        """Their names, sorted."""
+        """The models' names, sorted."""
         return sorted({model for rows in self.rows.values() for model in rows})
 
     def has(self, pair: JudgedPair) -> bool:
-        """Tell whether both answers of a pair are among them."""
+        """Return whether both answers of a pair are present."""
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
 
     def show_pictures(self, folder: Path) -> None:
-        """Tell answers apart by the pictures too that their rows name from this folder."""
+        """Add digests of the rows' pictures in this folder, so that changed pictures count as changed answers."""
         for rows in self.rows.values():
             rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 
     def pool(self, models: Sequence[str]) -> PairPool:
-        """Return all pairs of answers, with these models by number."""
+        """Return all pairs of answers, with models as indices into `models`."""
         numbers = {model: number for number, model in enumerate(models)}
         return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
 
@@ -117,9 +117,9 @@ class Answers:
 
 
 def texts_digest(pair: AnswerPair) -> str:
-    """Return 32 hex digits over what is compared: models, texts and pictures, but neither ids nor places in a file.
+    """Return 32 hex digits over models, texts and pictures, but not over ids or positions in a file.
 
-    A file more or less beside these leaves their pairs what they were.
+    So adding or removing other files does not change a pair.
     """
     content = [
         [
@@ -133,24 +133,24 @@ def texts_digest(pair: AnswerPair) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-# Draws of fewer instructions hardly differ: an interval over them looks narrow before it is.
+# With fewer instructions draws hardly differ, so their interval looks too narrow.
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
-"""Pairs of a round, at least; and how many rounds a full round robin would be."""
+"""The minimum number of pairs in a round, and the number of rounds in a full round robin."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PairJudging:
-    """Judges pairs of answers that are not known yet.
+    """Judges the pairs of answers that have no verdict yet.
 
     Attributes:
-        recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
-        engine: Has the pairs judged; made with `texts_digest`, and opened here.
-        pairs: What this run and those before have judged, by instruction and models, in the order in which they first
-            were.
-        models: All of them, sorted: those with answers and those of pairs that are judged.
-        before: Pairs of runs before.
-        outdated: Of these, those whose answers have changed since: they are left out and judged anew.
+        recorded: Pairs judged elsewhere; the same models and instruction are not judged again.
+        engine: Judges the pairs; created with `texts_digest`, opened here.
+        pairs: Pairs judged by this run and earlier ones, by instruction and models, in the order of their first
+            verdict.
+        models: All models, sorted: those with answers and those of judged pairs.
+        before: Number of pairs from earlier runs.
+        outdated: Number of these pairs whose answers have changed: they are left out and judged again.
     """
 
     answers: Answers
@@ -163,7 +163,7 @@ class PairJudging:
     outdated: int = field(init=False)
 
     def open(self, *, resume: bool) -> None:
-        """Take in what earlier runs have judged; raises InputError as `PairEngine.open` does."""
+        """Read the pairs of earlier runs; raises InputError as `PairEngine.open` does."""
         self.engine.take = self._take
         self.engine.open(resume=resume)
         self.before = len(self.pairs)
@@ -177,19 +177,19 @@ class PairJudging:
         self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
 
     def _take(self, number: int, line: Mapping[str, Any]) -> None:
-        """Take in a line of the file."""
+        """Add a line of the file."""
         try:
             pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
         except ValueError as error:
             path = self.engine.journal and self.engine.journal.path
-            raise InputError(f"{path}: line {number}: {error}: give another --out") from error
-        # An id that looks like a list of turns is read as their text elsewhere; here it has to be what answers have.
+            raise InputError(f"{path}: line {number}: {error}. Use another --out") from error
+        # Elsewhere an id that looks like a list of turns is read as their text; here it must equal the answers' id.
         if isinstance(instruction := line.get("instruction_id"), str):
             pair = replace(pair, instruction=instruction)
         self.pairs[pair.key] = pair
 
     def verdicts(self) -> Verdicts:
-        """Return recorded pairs, then those that were judged here."""
+        """Return recorded pairs, then pairs judged here."""
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: ShowProgress) -> None:
@@ -197,22 +197,21 @@ class PairJudging:
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
-        """Judge round by round until every model that has answers is known well enough, or no pair is left.
+        """Judge round by round until every model with answers is certain enough, or no pair is left.
 
-        A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
-        taken up finds its last round again, judges what is left of it, and ends with the pairs of a run without a
-        break.
+        Earlier rounds determine the next one, whose number is stored with its pairs. So a resumed run completes its
+        last round and ends with the same pairs as an uninterrupted run.
 
         Args:
-            width: Of every model's interval (Bradley and Terry, 95 %), points.
-            most: Pairs that are judged at most, over all runs; None for no bound.
-            progress: Told how many pairs are judged.
+            width: Maximum width of every model's interval (Bradley-Terry, 95 %), in points.
+            most: Maximum number of judged pairs over all runs; None for no limit.
+            progress: Gets the number of judged pairs.
         """
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
         before = [pair for key, pair in self.pairs.items() if key not in last]
         batch = self._round(width, most, before)
-        # Of another field or other options the last round is another one: it stays as it is.
+        # With other models or options, the last round would differ: leave it as it is.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, progress)
         while batch := self._round(width, most, list(self.pairs.values())):
@@ -220,7 +219,7 @@ class PairJudging:
             await self._judge(batch, number, progress)
 
     def _round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
-        """Return what to judge next where these pairs are judged."""
+        """Return the pairs to judge next, given the judged ones."""
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
@@ -241,7 +240,7 @@ class PairJudging:
         )
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Yield models with answers whose interval is wider, or whose instructions are too few to say."""
+        """Yield models with answers whose interval is too wide, or that have too few instructions."""
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None
@@ -254,7 +253,7 @@ class PairJudging:
                 yield model
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: ShowProgress) -> None:
-        """Have the pairs judged that are not known yet."""
+        """Judge those pairs that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
@@ -268,7 +267,7 @@ class PairJudging:
 def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
     found = line.bradley_terry
     if line.matches and not line.bounded:
-        # Of a model that loses all its matches more of them say little: one on each instruction is enough.
+        # More matches of a model that loses all of them say little: one on each instruction is enough.
         return found.questions < instructions
     few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
     return few or math.isnan(found.low) or found.high - found.low > width
@@ -276,11 +275,11 @@ def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class LeaderboardRun:
-    """Files, and how the answers in them are judged.
+    """The files of a run, and the judging of their answers.
 
     Attributes:
-        source: All files; those of answers are read by its options.
-        by: What chose; "" where nothing was to be judged.
+        source: All files; its options apply to those of answers.
+        by: The judge or metric that chose; "" if nothing was judged.
     """
 
     options: Mapping[str, Any]
@@ -293,9 +292,9 @@ class LeaderboardRun:
     by: str = ""
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
-        """Return the files of pairs and those of answers; None for none.
+        """Return the files of pairs and those of answers, or None.
 
-        A file whose first row that can be read has columns for two models is of pairs, and so is standard input.
+        Standard input has pairs, and so has a file whose first readable row has columns for two models.
         """
         pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
         answers = [path for path in self.source.paths if path not in pairs]
@@ -307,18 +306,18 @@ class LeaderboardRun:
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
     def resume_hint(self) -> str:
-        """Return the line that is printed where the user interrupts."""
+        """Return the message after an interrupt."""
         out = self.options["out"]
         there = out is not None and out.is_file()
-        return f"interrupted; judged pairs are in {out}, go on with --resume" if there else "interrupted"
+        return f"interrupted; judged pairs are in {out}. Continue with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
-        """Return all judged pairs, after those that were to be judged are."""
+        """Return all judged pairs, after judging the missing ones."""
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
             if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width are for files of answers: FILE has judged pairs alone")
+                raise click.UsageError("--out and --target-width need files of answers, but FILE has only judged pairs")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
@@ -331,23 +330,25 @@ class LeaderboardRun:
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
 
     async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
-        """Return what --by names."""
+        """Return the chooser that --by names."""
         text = str(self.metrics.metrics)
         if is_comparison(text):
             return await self._judge(client, text, source, answers)
         if self.options["target_width"] is not None:
-            raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
+            raise click.UsageError(
+                "--target-width works only with a judge: a metric scores each answer once, so pairs cost nothing"
+            )
         quiet = self.options["quiet"]
         plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=quiet)
         if len(plan.chosen.labels) != 1:
-            raise InputError(f"--by {text}: name one metric that chooses")
+            raise InputError(f"--by {text}: name one metric only")
         scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
         (label,) = plan.chosen.labels
         return MetricChooser(label, scorer.lines[label], self.options["tie_margin"], scorer)
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
         by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
-        tell(judge_remarks(await client.models(), {judge_name(by)}))
+        tell(judge_notes(await client.models(), {judge_name(by)}))
         if by.image:
             answers.show_pictures(source.folder)
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
@@ -357,7 +358,7 @@ class LeaderboardRun:
         judging.open(resume=self.options["resume"])
         full = answers.pool(judging.models).pairs
         width, most = self.options["target_width"], self.options["max_pairs"]
-        # With a width to reach nobody knows how many pairs it takes.
+        # With a target width, the number of pairs is unknown.
         total = full if width is None else most
         with progress("judging", total, quiet=self.options["quiet"], already=judging.before) as shown:
             if width is None:
@@ -372,13 +373,15 @@ class LeaderboardRun:
 
 def _notes(judging: PairJudging, *, full: int) -> list[str]:
     judged = len(judging.pairs)
-    # Others' files may have a pair several times.
+    # Foreign files may repeat a pair.
     known = len({pair.key for pair in judging.verdicts().pairs if judging.answers.has(pair)})
     saved, kept = full - known, judging.before - judging.outdated
     by = judging.engine.chooser.name
-    told = [f"judged {judged - kept} pairs by {by}; {kept} were known, {known - judged} of other files"]
+    told = [
+        f"judged {judged - kept} pairs by {by}; {kept} were known from earlier runs, {known - judged} from other files"
+    ]
     if judging.outdated:
-        told.append(f"{judging.outdated} pairs were judged again, for their answers changed")
+        told.append(f"{judging.outdated} pairs were judged again because their answers changed")
     if saved:
-        told.append(f"{saved} of the {full} pairs of a full round robin were saved ({saved / full:.0%})")
+        told.append(f"{saved} of the {full} pairs of a full round robin were not needed ({saved / full:.0%})")
     return told

@@ -1,4 +1,4 @@
-"""All judged pairs as matches for ratings, and the preferences of people beside them."""
+"""Convert judged pairs to matches for ratings, and compare them with annotators' preferences."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in the order of their files, and the rows that are none."""
+    """Judged pairs in the order of their files, and counts of rows that are not pairs."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
-        """Read records; rows that are no pairs are counted by their reason."""
+        """Read records; counts rows that are not pairs by reason."""
         found = cls()
         for record in records:
             try:
@@ -49,22 +49,22 @@ class Verdicts:
 
     @property
     def families(self) -> list[str]:
-        """Names of the families, sorted, where there are several."""
+        """Names of the families, sorted; empty for a single one."""
         found = sorted({pair.family for pair in self.pairs} - {""})
         return found if len(found) > 1 else []
 
     @property
     def without_winner(self) -> Counter[str]:
-        """Pairs without a winner, by status: they count as ties."""
+        """Number of pairs without a winner, which count as ties, by status."""
         return Counter(pair.status for pair in self.pairs if pair.counted is None)
 
     @property
     def lost_blank(self) -> int:
-        """Pairs that a blank answer lost to another one."""
+        """Number of pairs that a blank answer lost."""
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Return pairs whose two orders were both read, and those of them in which both have the same winner."""
+        """Return the number of pairs with two readable orders, and of those with the same winner in both."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs
@@ -73,13 +73,13 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """Return one match a pair; `models` and `numbers` of instructions, where others share them."""
+        """Return a match for each pair; `models`, and `numbers` of instructions, may be shared with other matches."""
         return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """Return one match for each order in which a pair was shown, as far as they are known, else one for the pair.
+        """Return a match for each known order of a pair, else one for the pair.
 
-        Instructions have the numbers that they have in `matches`.
+        Instructions have the same numbers as in `matches`.
         """
         rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
         for pair in self.pairs:
@@ -95,7 +95,7 @@ class Verdicts:
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
-    """Return pairs on which the judge disagrees with itself, then those it is least sure of: probability near 0.5."""
+    """Return pairs on which the judge contradicts itself, then those with a probability near 0.5."""
 
     def doubt(pair: JudgedPair) -> tuple[int, float]:
         apart = abs(pair.probability_a - 0.5)
@@ -128,19 +128,19 @@ def _matches(
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
-# Of a line, its name.
+# The name in a metric identifier.
 _METRIC = re.compile(r"\w+")
 _Turn = tuple[tuple[str, frozenset[str]], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement:
-    """The agreement of the judge with people.
+    """The judge's agreement with annotators.
 
     Attributes:
-        without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
-            the longer answer is left out, for it would be of other pairs.
-        strata: Share of the majority votes that the judge reproduces, beside the baselines.
+        without_words: Number of pairs with unknown lengths; with any, the baseline of the longer answer is left out,
+            for it would cover other pairs.
+        strata: Share of the majority votes that the judge reproduces, with baselines.
     """
 
     pairs: int
@@ -151,9 +151,9 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """Return the pairs of people, each turn of a conversation once; the winner has the majority of all rows' votes.
+    """Return annotators' pairs, each turn of a conversation once, with the majority winner of all rows' votes.
 
-    A row without votes is one vote, its winner.
+    A row without votes counts as one vote for its winner.
     """
     first: dict[_Turn, JudgedPair] = {}
     votes: defaultdict[_Turn, list[Winner]] = defaultdict(list)
@@ -172,15 +172,15 @@ def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
 
 
 def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Hold the judge against people on the pairs that both know; None where there is none.
+    """Compare the judge with annotators on their common pairs; None without any.
 
-    A pair on which the judge has no verdict is a tie of the judge's.
+    A pair without the judge's verdict counts as its tie.
     """
     exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
     any_turn = {pair.key: pair for pair in judged.pairs}
 
     def of_judge(theirs: JudgedPair) -> JudgedPair | None:
-        # A side that does not tell turns apart has one verdict for all of them.
+        # A side without turn numbers has one verdict for all turns.
         ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
         return exact.get((theirs.key, theirs.turn), ours)
 
@@ -216,6 +216,6 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
 
 
 def _name(by: str) -> str:
-    """Return what judged, as the table calls it."""
+    """Return the judge's or metric's name for the table."""
     found = _METRIC.match(by)
     return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

@@ -1,1 +1,1 @@
-"""HTML pages that load nothing: agreement, comparisons, leaderboards and load runs."""
+"""HTML pages that load nothing, on agreement, comparisons, leaderboards and load runs."""

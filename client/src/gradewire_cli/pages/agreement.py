@@ -1,4 +1,4 @@
-"""The page that shows agreement with labels."""
+"""The page on agreement with labels."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.page import Block
 
 
-# Answers shown for each metric and direction, values of cells, and paired differences: the first of these with which
-# the page is small enough.
+# Numbers of answers for each metric and direction, of values of cells, and of paired differences. The first set that
+# keeps the page small enough applies.
 _AMOUNTS: Final = (
     *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
     (1, 1000, 100),
@@ -69,25 +69,24 @@ _CHARTS: Final = ("pearson", "kendall", "auc")
 
 
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
-    """Write the page: one file that loads nothing, from other files or from a network.
+    """Write the page as one file that loads nothing from other files or the network.
 
-    It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
-    says so; then fewer cells and differences. Longer texts are cut, with their length beside them; names at 80
-    characters; the first 40 metrics are shown. Pictures that stand in the rows or in `report.folder` are a part of the
-    page, up to 6 MB of them beside the rest; to others there are links.
+    The page shows up to 25 answers for each metric and direction. Above 1.9 MB it shows fewer answers and says so, then
+    fewer cells and differences. Long texts are cut and show their length, names are cut at 80 characters, and only the
+    first 40 metrics appear. Up to 6 MB of pictures in the rows or in `report.folder` are embedded; others become links.
 
     Returns:
-        Its size, bytes.
+        The page's size in bytes.
 
     Raises:
-        InputError: jinja2 is not installed, the page would be larger than 1.9 MB with no answer and no cell, or the
-            file cannot be written.
+        InputError: jinja2 is not installed, the page is larger than 1.9 MB without any answer and cell, or the file
+            cannot be written.
     """
     return page.write_page(path, _pages(report, path.parent), without="answer or cell", quiet=quiet)
 
 
 def render(report: ReportInput, folder: Path = Path()) -> bytes:
-    """Return the page in UTF-8, for this folder, from where its links to files lead; raises as `write_report`."""
+    """Return the page in UTF-8, with links to files relative to `folder`; raises as `write_report`."""
     return page.render(_pages(report, folder), without="answer or cell")
 
 
@@ -181,7 +180,7 @@ def _cells(report: ReportInput, cells: Table) -> ShownTable:
 
 
 def _kinds(report: ReportInput) -> list[str]:
-    """Return the groupings of rows; a group that is the data set under another name is not offered again."""
+    """Return the groupings of rows, without groups that only repeat the data sets."""
     again = all(row.group in {"", row.dataset} for row in report.rows)
     return [kind for kind in CELL_KINDS if kind != "group" or not again]
 
@@ -222,13 +221,13 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
 
 
 def _reproduce(report: ReportInput) -> Section:
-    # The first row that has a line counts.
+    # The first row with an identifier counts.
     results = (item for row in reversed(report.rows) for item in row.results.items())
     known = {metric: str(result["line"]) for metric, result in results if result.get("line")}
     how = (
-        "A line names metric, version, parameters and the digest of the weights; ",
+        "An identifier names metric, version, parameters and the digest of the weights. ",
         Code("gradewire score --metrics"),
-        f" takes it as it is. Seed of the bootstrap: {report.agreement.seed}.",
+        f" accepts it unchanged. Seed of the bootstrap: {report.agreement.seed}.",
     )
     lines = page.lines((metric, known.get(metric, "")) for metric in report.judged.scores)
     return Section("reproduce", ("Reproduce",), [Paragraph(how), lines])

@@ -1,4 +1,4 @@
-"""The input of the page of agreement, cut to what a page can hold, and its rows without a score."""
+"""The agreement page's input, limited to what a page can hold, and its rows without a score."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,10 @@ from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
 MAX_METRICS = 40
-# Sentences of the headline list places by their names, which come as they are.
+# Notes list places by name, and names may be long.
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
-# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
+# Levels at which a cell without this name has rows without one; elsewhere the name does not matter.
 _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
 _EXAMPLES = 3
 _EXAMPLE_CHARACTERS = 160
@@ -26,15 +26,15 @@ OTHER_FAILURES = "other statuses"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
-    """A labelled row with what every metric said of it.
+    """A labelled row with every metric's result.
 
     Attributes:
-        id: As the output of the run calls it.
-        references: All of them, in the order the metrics saw.
-        picture: What the question is about, as the row names it: a path, an http(s) URL, a data URI, any other name; ""
+        id: The row's id in the run's output.
+        references: All references in the order that metrics saw.
+        picture: The question's picture as the row names it: a path, an http(s) URL, a data URI, another name; ""
             without one.
-        labels: Label of each annotator where there are several; None for one who gave none.
-        group: Further name by which rows are grouped.
+        labels: Each annotator's label if there are several; None for a missing one.
+        group: A further name that groups rows.
     """
 
     id: str
@@ -55,11 +55,11 @@ class ReportInput:
     """A run with its labels.
 
     Attributes:
-        source: What was scored, as the headline says it.
-        created: Date for the headline; the report reads no clock.
-        judged: The columns that `agreement` was computed from.
-        annotators: Agreement of the annotators with one another; None where there are not several.
-        folder: Folder of the file of rows, in which pictures are looked up that rows name by a path; None: nowhere.
+        source: The scored files, for the headline.
+        created: The date for the headline; the page reads no clock.
+        judged: The columns from which `agreement` was computed.
+        annotators: Agreement among annotators; None without several.
+        folder: The folder of the file of rows, in which named pictures are looked up; None: nowhere.
     """
 
     source: str
@@ -75,15 +75,15 @@ class ReportInput:
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.judged.labels):
-            raise ValueError(f"{len(self.rows)} rows beside {len(self.judged.labels)} labels: they belong together")
+            raise ValueError(f"{len(self.rows)} rows but {len(self.judged.labels)} labels: the numbers must be equal")
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """Return the same report with names fit to be shown, and without what lies beyond the first 40 metrics.
+    """Return the report with printable short names, and only the first 40 metrics.
 
-    A name may come as a megabyte, hold controls, or be missing in some rows only. It leaves with at most 80 characters,
-    distinct where names were distinct; rows without a data set or model where others have one get "(none)". A note says
-    how many metrics were left out.
+    Names may be a megabyte long, contain control characters, or be missing in some rows. They leave with at most 80
+    characters, and distinct if they were distinct; rows without a data set or model become "(none)" if others have one.
+    A note gives the number of metrics left out.
     """
     scores = list(report.judged.scores)
     metrics = shown_names(scores[:MAX_METRICS])
@@ -129,7 +129,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the shown form of each name; names that begin alike are numbered, so that none stands for two."""
+    """Return the shown form of each name; numbers names that begin alike, to keep them distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()
@@ -163,7 +163,7 @@ class Failures:
 
 
 def failures(report: ReportInput) -> list[Failures]:
-    """Return rows without a score, by metric and status."""
+    """Return the rows without a score, by metric and status."""
     counts: Counter[tuple[str, str]] = Counter()
     examples: defaultdict[tuple[str, str], list[tuple[str, str, ShownText]]] = defaultdict(list)
     for row in report.rows:

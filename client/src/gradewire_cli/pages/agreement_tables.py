@@ -1,4 +1,4 @@
-"""Tables of the page of agreement: overview, cells, paired differences."""
+"""Tables of the agreement page: overview, cells, paired differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Values in the table of cells, and lines of one metric there; lines of the paired differences.
+# Maximum numbers of values in the table of cells, of lines for one metric there, and of paired differences.
 CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300
@@ -27,9 +27,9 @@ _P = "two-sided, from the same draws"
 
 
 def overview_table(agreement: AgreementReport) -> Table:
-    """Return one line per metric: mean of its cells, for the statistics that are defined within a cell.
+    """Return a line per metric with the mean of its cells, for statistics that are defined within cells.
 
-    Where the mean has no interval, the value over all rows stands beside it if that has one.
+    If the mean has no interval but the value over all rows has one, the latter is added.
     """
     statistics = [
         statistic
@@ -50,17 +50,15 @@ def overview_table(agreement: AgreementReport) -> Table:
         for metric in agreement.metrics
     ]
     title = _with_intervals("Agreement of each metric with the labels: mean of the cells", rows)
-    if any(
-        isinstance(cell, Value) and any("all rows" in remark for remark in cell.remarks) for row in rows for cell in row
-    ):
+    if any(isinstance(cell, Value) and any("all rows" in note for note in cell.notes) for row in rows for cell in row):
         title += "; where the mean has no interval, the value over all rows with its 95 % interval"
     return Table(title, ["Metric", "Scored", "Failed", *_names(statistics)], rows, explained=_meanings(statistics))
 
 
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return one line per metric and cell; a cell is named by what its rows have in common.
+    """Return a line per metric and cell; a cell's name is what its rows have in common.
 
-    Of more cells than fit into so many values the largest are shown, the same of every metric.
+    Above `most_values` values, shows the largest cells, the same ones for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [
@@ -81,7 +79,7 @@ def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) ->
     there = max((len(metric.cells) for metric in agreement.metrics), default=0)
     note = ""
     if there > most:
-        note = f"The {most:,} largest of {there:,} lines of each metric are shown; --json has the figures of all."
+        note = f"The {most:,} largest of {there:,} lines of each metric are shown. Use --json for all values."
     heads = ["Metric", *(CELL_KINDS[kind] for kind in kinds)]
     return Table(
         _with_intervals("One line for each metric and cell", rows),
@@ -95,13 +93,13 @@ def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) ->
 
 
 def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
-    """Return the cells with most rows, in the order they came."""
+    """Return the largest cells in their original order."""
     by_size = sorted(range(len(found)), key=lambda place: -found[place].rows - found[place].failed)
     return [found[place] for place in sorted(by_size[:most])]
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return one line per pair of metrics and statistic, the first `most`."""
+    """Return a line per pair of metrics and statistic, at most `most`."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [
@@ -121,12 +119,12 @@ def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES
         rows,
         explained={"Rows": "rows that both scored", "p of the mean": _P, "p of all rows": _P},
         filters=[{"metric": pair.metric} for pair in pairs],
-        note=f"The first {most:,} of {there:,} lines are shown; --json has the figures of all." if there > most else "",
+        note=f"The first {most:,} of {there:,} lines are shown. Use --json for all values." if there > most else "",
     )
 
 
 def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
-    """Return statistics with a value anywhere, in the page's order."""
+    """Return the statistics with a value anywhere, in the page's order."""
     defined = {
         statistic
         for metric in agreement.metrics
@@ -138,7 +136,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return name and meaning of every statistic, with the draws that were made for its intervals."""
+    """Return name and meaning of every statistic, with the number of draws behind its intervals."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [
@@ -175,14 +173,14 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
         return value
     whole = estimated(every)
     beside = f"all rows {signed(whole.text)} ({' to '.join(map(signed, whole.bounds))})"
-    return replace(value, remarks=(*value.remarks, beside))
+    return replace(value, notes=(*value.notes, beside))
 
 
 def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean of cells, with the number of cells where these are not all."""
+    """Return a mean of cells, with the number of its cells unless these are all."""
     if cells == cells_in_all or math.isnan(value.value):
         return value
-    return replace(value, remarks=(*value.remarks, f"over {cells:,} of {cells_in_all:,} cells"))
+    return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))
 
 
 def _estimate(estimates: Mapping[Statistic, Estimate], statistic: Statistic) -> Value:

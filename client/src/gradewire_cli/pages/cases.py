@@ -1,4 +1,4 @@
-"""Single answers as the page shows them, first those on which a metric and people disagree most."""
+"""Single answers on the page, with the worst disagreements between metrics and annotators first."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
-# Evidence of a disagreement: the metric's verdict, or the rank of its score where it gives none.
+# Evidence of a disagreement: the metric's verdict, or the rank of its score if it gives none.
 Basis = Literal["verdict", "rank"]
-# From this difference of a row's places by score and by label, as a share of all rows, its rank is far off.
+# A row's rank is far off if its positions by score and by label differ by this share of all rows.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,22 +28,22 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Tokens of a judge are a cost and no reason; its labels stand beside their probabilities.
-# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
+# A judge's tokens are a cost, not a reason, and its labels appear with their probabilities.
+# Nobody reads forty features, and the metric identifier names the fit.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Texts that explain a verdict are shown as long as a line of parts may be.
+# Explanations of a verdict may be as long as a line of parts.
 _EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreements:
-    """Rows of a metric that people see otherwise, in one direction.
+    """Rows on which a metric and annotators disagree, in one direction.
 
     Attributes:
-        rows: int[shown], positions of the worst, the worst first.
-        by_verdict: bool[shown]: whether verdict and label differ; else the rank of the score is far off.
-        score_ranks: float[shown]: place of the row among the scored ones by score, 0 the lowest, 1 the highest.
-        label_ranks: float[shown]: the same by label; rows of one label share the middle of their places.
+        rows: int[shown], positions of the rows, worst first.
+        by_verdict: bool[shown], whether verdict and label differ; otherwise the score's rank is far off.
+        score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
+        label_ranks: float[shown], the same by label; rows with equal labels share their middle position.
     """
 
     rows: NDArray[np.intp]
@@ -56,19 +56,19 @@ class Disagreements:
 def worst(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
 ) -> dict[Direction, Disagreements]:
-    """Pick the rows on which a metric and people disagree, those first whose score stands furthest from their label.
+    """Return the rows on which a metric and annotators disagree, largest gap between score and label first.
 
-    A row with a verdict is one when the verdict is not the label's side. A row without (or where labels leave [0, 1],
-    so that they have no sides) is one when its rank is far off: its places by score and by label are a quarter of the
-    rows apart or more, and some row with a better label scored less ("high"), or one with a worse label more ("low").
-    Scores of metrics have different ranges, so how far is read from ranks, not from values. Where more rows are equally
-    bad than are shown, those shown are spread evenly over them, so that they are not all of one question.
+    A row with a verdict disagrees if the verdict differs from the label. A row without one (or with labels outside [0,
+    1], which have no right and wrong) disagrees if its rank is far off: its positions by score and by label differ by
+    at least a quarter of the rows, and some row with a better label scored less ("high"), or one with a worse label
+    more ("low"). Ranks make metrics with different ranges comparable. If more rows are equally bad than fit, the shown
+    ones are spread evenly over them, so that they do not all come from one question.
 
     Args:
-        scores: float64[rows]; NaN where the row failed, which leaves it out.
-        verdicts: float64[rows]: 1 right, 0 wrong, NaN where the metric gives none.
+        scores: float64[rows]; NaN for failed rows, which are left out.
+        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows] without NaN.
-        most: Rows wanted for each direction.
+        most: Maximum number of rows for each direction.
 
     Returns:
         "high": called right or scored too high; "low": called wrong or scored too low.
@@ -106,7 +106,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
+    """Return float64[rows]: each value's ascending position as a share of all; equal values share the middle."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -114,7 +114,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows]: the least value among rows with a larger label; infinity without any."""
+    """Return float64[rows]: the lowest value among rows with a larger label; infinity without any."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -123,7 +123,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Return int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
+    """Return int[shown]: positions of the largest values; of equal ones at the limit, an even selection."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]
@@ -136,12 +136,12 @@ def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A reason for which an answer is shown.
+    """A reason to show an answer.
 
     Attributes:
-        place: From the worst, from 1.
-        by: Whether its verdict is not the label's side, or the rank of its score is far off.
-        ranks: Where it stands by score and by label; "" where verdict and label differ.
+        place: Position from the worst, from 1.
+        by: Whether verdict and label differ, or the score's rank is far off.
+        ranks: The ranks by score and by label; "" if verdict and label differ.
     """
 
     metric: int
@@ -153,7 +153,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference; `matched_by` names the metrics whose score above 0 it gave."""
+    """A reference; `matched_by` names the metrics that it gave a score above 0."""
 
     number: int
     text: ShownText
@@ -162,19 +162,19 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """The result of one metric; `score` is a status where there is none."""
+    """The result of one metric; `score` is a status if there is no score."""
 
     metric: str
     score: str
     verdict: str
     reference: str
     parts: str
-    remarks: str
+    notes: str
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer on which some metric and people disagree; `side` is right or wrong where the label is in [0, 1]."""
+    """An answer on which a metric and annotators disagree; `side` is right or wrong if the label is in [0, 1]."""
 
     row: ReportRow
     id: str
@@ -193,11 +193,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All answers shown, those that most metrics place badly first.
+    """All shown answers; those that most metrics place badly come first.
 
     Attributes:
-        totals: How many rows disagree, by metric, direction and what that is read from.
-        most: Answers shown of each.
+        totals: Number of rows that disagree, by metric, direction and evidence.
+        most: Maximum number of answers for each metric and direction.
     """
 
     cases: Sequence[Case]
@@ -206,7 +206,7 @@ class Cases:
 
 
 def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
-    """Pick the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
+    """Return the worst disagreements of every metric with pictures, at most `most` for each direction."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -254,7 +254,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """Return the prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
+    """Return the prediction with one metric's window marked, preferably of a metric that disagrees."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -264,15 +264,15 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
     same = ", ".join(other for other, window in windows.items() if window == windows[metric])
     if place is None:
         return shown(text, max_characters=_PREDICTION_CHARACTERS), f"The window of {same} was not found in the text."
-    note = f"Marked: the window of {same}." if place.exact else f"Marked: the window of {same} stands about here."
+    note = f"Marked: the window of {same}." if place.exact else f"Marked: the window of {same} is about here."
     return shown(text, max_characters=_PREDICTION_CHARACTERS, mark=place), note
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """Return all references as long as there is room, the matched ones in any case."""
+    """Return the references that fit, and always the matched ones; also the number left out."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # Among references that all give 0 the first is named, though nothing of it matched.
+        # If all references give 0, the result names the first one, although nothing matched.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS
@@ -289,9 +289,9 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
 def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
     result = row.results.get(metric, {})
     score = result.get("score")
-    remarks = [visible(str(warning)[:_PART_CHARACTERS]) for warning in result.get("warnings", ())]
+    notes = [visible(str(warning)[:_PART_CHARACTERS]) for warning in result.get("warnings", ())]
     if result.get("message"):
-        remarks.append(visible(str(result["message"])[:_PART_CHARACTERS]))
+        notes.append(visible(str(result["message"])[:_PART_CHARACTERS]))
     reference = result.get("matched_reference")
     parts = ", ".join(_named_part(result, name) for name, value in result.items() if _is_part(name, value))
     return ResultLine(
@@ -302,7 +302,7 @@ def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
         verdict="" if np.isnan(verdict) else "right" if verdict >= RIGHT_FROM else "wrong",
         reference="" if reference is None else str(int(reference) + 1),
         parts=_cut_text(parts),
-        remarks=_cut_text("; ".join(remarks)),
+        notes=_cut_text("; ".join(notes)),
     )
 
 

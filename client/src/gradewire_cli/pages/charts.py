@@ -1,4 +1,4 @@
-"""The drawer of all charts, and the charts of agreement: marks in a drawing, which one template writes as SVG."""
+"""Draw all charts as marks in a drawing, which one template writes as SVG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_stats.curves import CalibrationCurve, Distribution, RocCurve
 
 
-# Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).
+# Edges of the plot in the drawing's units (pixels at its natural size, 270 x 214).
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
 _TICKS = 4
 _MIDDLE = (LEFT + RIGHT) / 2
@@ -36,13 +36,13 @@ _LABELS = {
     "low": "label up to its median",
 }
 _HATCHED = frozenset({"wrong", "low"})
-# Space between the strips of a distribution, in units of the drawing.
+# Gap between the strips of a distribution, in the drawing's units.
 _STRIP_GAP = 18.0
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A line or an area; `style` is its class, `is_hatched` fills it with stripes too."""
+    """A line or an area; `style` is its class, `is_hatched` adds stripes."""
 
     style: str
     path: str
@@ -51,7 +51,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A point, with a text that is shown on hover."""
+    """A point with a hover text."""
 
     x: float
     y: float
@@ -72,7 +72,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text in the drawing, of at most `most` characters; the whole text is shown on hover where it is cut."""
+    """A text of at most `most` characters; if it is cut, hovering shows the whole text."""
 
     style: str
     x: float
@@ -84,7 +84,7 @@ class Label:
 
     @property
     def shown(self) -> str:
-        """The text, cut."""
+        """The text, cut if necessary."""
         return f"{self.text[: self.most - 1]}…" if 0 < self.most < len(self.text) else self.text
 
 
@@ -96,10 +96,10 @@ class Chart:
     """A drawing.
 
     Attributes:
-        summary: What it shows, in words; "" without any.
-        marks: What is drawn, the first below the others.
-        width: In units of the drawing.
-        key: Style and name of each curve where there are several.
+        summary: A description in words; "" without one.
+        marks: The marks, from bottom to top.
+        width: Width in the drawing's units.
+        key: Style and name of each curve if there are several.
     """
 
     title: str
@@ -113,7 +113,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Positions of values along an axis, from `begin` to `end` in the drawing; logarithmic where `is_log`."""
+    """Positions of values along an axis, from `begin` to `end` in the drawing; `is_log` makes it logarithmic."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions of round numbers, with their texts."""
+        """Positions of round numbers with their texts."""
         if not self.is_log:
             return [(self.at(value), text) for value, text in round_values(self.low, self.high)]
         powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
@@ -163,8 +163,8 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
-    """Return estimates (by what they are of, with their texts) one below the other; `over` says over which rows."""
-    # Name and axis stand above and below: with twenty metrics one of them is off the screen.
+    """Return estimates by name, with their texts, one below the other; `over` describes the rows."""
+    # Name and axis appear at top and bottom: with twenty metrics, one of them is off the screen.
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
@@ -186,7 +186,7 @@ def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: 
 
 
 def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
-    """Return a bar for each line, in parts as long as their numbers: name, text, and style and number of each part."""
+    """Return a bar for each entry (name, text, style and number of each part), with parts proportional to numbers."""
     length, step = 260.0, 34
     marks: list[Mark] = []
     for place, (name, text, parts) in enumerate(bars):
@@ -201,7 +201,7 @@ def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequenc
 
 
 def padded(low: float, high: float) -> tuple[float, float]:
-    """Return a range with room for one value alone: [0, 1] where it fits into that, else its own ends."""
+    """Return a range that also suits a single value: [0, 1] if it fits, else its own ends."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -221,7 +221,7 @@ _DIAGONAL = Path("diagonal", f"M{LEFT:g} {BOTTOM:g}L{RIGHT:g} {TOP:g}")
 
 
 def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels: NDArray[np.float64]) -> Chart:
-    """Return true over false positive rate; verdicts and labels are float64[rows], verdicts NaN where there is none."""
+    """Return true over false positive rate; verdicts and labels are float64[rows], verdicts NaN if missing."""
     x, y = Axis(0.0, 1.0), upward()
     points = zip(roc.false_positive_rate.tolist(), roc.true_positive_rate.tolist(), strict=True)
     curve = line([(x.at(false), y.at(true)) for false, true in points])
@@ -238,7 +238,7 @@ def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels:
     if len(right) and len(wrong):
         at = x.at(float(wrong.mean())), y.at(float(right.mean()))
         marks += [Box("verdict", at[0] - 4, at[1] - 4, 8, 8), Label("direct", at[0] + 9, at[1] + 14, "verdict")]
-        summary += f"; its verdict finds {right.mean():.0%} of the right and passes {wrong.mean():.0%} of the wrong"
+        summary += f"; the verdict accepts {right.mean():.0%} of right and {wrong.mean():.0%} of wrong answers"
     return Chart(title=f"ROC curve of {metric}", summary=summary, caption=f"ROC: {summary}", marks=marks)
 
 
@@ -254,7 +254,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
         for part in calibration.bins
     ]
     in_range = not math.isnan(calibration.ece)
-    parts = [f"ECE {number(calibration.ece)}"] if in_range else ["scores leave [0, 1]: no ECE"]
+    parts = [f"ECE {number(calibration.ece)}"] if in_range else ["scores outside [0, 1]: no ECE"]
     parts += [] if math.isnan(brier) else [f"Brier {number(brier)}"]
     marks: list[Mark] = [
         *axes(x.ticks, y.ticks, "mean score of the bin", "share labelled right"),
@@ -267,7 +267,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return the share of each label's rows by score, in strips on one scale; None where no row has a score."""
+    """Return the share of each label's rows by score, in strips on one scale; None without scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None
@@ -291,9 +291,10 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 
 
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
-    """Return one statistic of all metrics; None where it is defined for none.
+    """Return one statistic of all metrics; None if it is defined for none.
 
-    It is the mean of the cells; where no metric's mean has an interval but some value over all rows has, the latter.
+    Shows the mean of the cells. If no metric's mean has an interval but a value over all rows has one, shows the
+    latter.
     """
     defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:

@@ -1,4 +1,4 @@
-"""The one model of a page: sections of texts, tables, charts and answers, rendered as a file that loads nothing."""
+"""The model of a page: sections of texts, tables, charts and answers, rendered as a file that loads nothing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return a template by its name, which escapes whatever is put into it."""
+    """Return a template by name; it escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise InputError("a report needs jinja2: pip install 'gradewire[agree]'") from error
+        raise InputError("a report needs jinja2. Run: pip install 'gradewire[agree]'") from error
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -64,7 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell with its sort key ("" sorts last), the texts below it, and a shade of 0 to 10 for a share."""
+    """A cell with its sort key ("" sorts last), the texts below it, and a shade from 0 to 10 for a share."""
 
     text: str
     order: str
@@ -82,11 +82,11 @@ class _Table:
 
 
 def _shown_table(table: Table) -> _Table:
-    """Return a table with texts fit to be shown; columns without a word sort by number."""
+    """Return a table with printable texts; columns without text sort by number."""
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
-        # A button that sorts has a name, for a screen reader.
+        # A screen reader needs a name for each sort button.
         shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
         columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
     filters = table.filters or [{}] * len(table.rows)
@@ -105,19 +105,19 @@ def _shown_cell(cell: Cell) -> _Cell:
     return _Cell(
         cut(text, _CELL_CHARACTERS),
         "" if math.isnan(value) else f"{value:.6g}",
-        [*([interval] if interval else []), *cell.remarks],
+        [*([interval] if interval else []), *cell.notes],
         round(10 * value) if 0 <= value <= 1 else None,
     )
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """Return what every template takes: script and style, each of these files, and the policy that allows no others."""
+    """Return what every template needs: joined scripts and styles, and the policy that allows no others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Let only this script and this style run, by their digests, whatever the texts of the rows hold."""
+    """Return a policy that runs only this script and style, by their digests, whatever the rows contain."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -132,7 +132,7 @@ def _asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text among others that is written as code."""
+    """A text to show as code among other words."""
 
     code: str
 
@@ -142,7 +142,7 @@ Words = tuple[str | ShownText | Code, ...]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; `style` is its class ("note", say)."""
+    """A paragraph; `style` is its class, such as "note"."""
 
     words: Words
     style: str = ""
@@ -157,7 +157,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with a text; `style` is "facts", "explained" or "lines" (of code)."""
+    """Names, each with a text; `style` is "facts", "explained" or "lines" (code)."""
 
     style: str
     entries: Sequence[tuple[str, str]]
@@ -165,7 +165,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that are folded away."""
+    """Blocks that are initially folded."""
 
     summary: str
     blocks: Sequence[Block]
@@ -173,7 +173,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A box that chooses rows of a table by a value: the name of the filter, its label, and what it offers."""
+    """A box that selects rows of a table: the filter's name, its label, and its values."""
 
     name: str
     label: str
@@ -192,7 +192,7 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts side by side, and texts in the place of some; `style` is "wide" for a single one."""
+    """Charts side by side, with texts for missing ones; `style` is "wide" for a single one."""
 
     charts: Sequence[Chart | Paragraph]
     style: str = ""
@@ -211,7 +211,7 @@ class CardText:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A question with its answers; `why` says why it is shown."""
+    """A question with its answers; `why` is the reason to show it."""
 
     why: Words
     texts: Sequence[CardText]
@@ -219,7 +219,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CaseList:
-    """Answers on which metrics and people disagree, with boxes that choose among them."""
+    """Answers on which metrics and annotators disagree, with boxes to select them."""
 
     shown: Cases
     metrics: Sequence[str]
@@ -239,7 +239,7 @@ Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | Cas
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; `link` names it in the list of sections, else its title does."""
+    """A part of a page; `link` names it in the list of sections, by default the title."""
 
     id: str
     title: Words
@@ -252,7 +252,7 @@ class Page:
     """A page.
 
     Attributes:
-        embedded_characters: Those of pictures, which do not count to the size.
+        embedded_characters: Characters of embedded pictures, which do not count towards the size limit.
     """
 
     title: str
@@ -264,20 +264,20 @@ class Page:
 
 
 def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
-    """Return a note for each sentence, fit to be shown."""
+    """Return a note for each sentence, cut and printable."""
     return [Paragraph((ShownText(cut(text, most)),), "note") for text in texts]
 
 
 def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
-    """Return the lines that reproduce each metric."""
+    """Return the identifiers that reproduce each metric."""
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
-    """Write the first of these pages that is small enough: one file that loads nothing.
+    """Write the first of these pages that is small enough, as one file that loads nothing.
 
     Returns:
-        Its size, bytes.
+        The page's size in bytes.
 
     Raises:
         InputError: jinja2 is not installed, each page is larger than 1.9 MB, or the file cannot be written.
@@ -291,7 +291,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`, by the page's name."""
+    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`, naming `name`."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0
@@ -300,9 +300,9 @@ def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.
         size = len(rendered)
         if size - page.embedded_characters <= MAX_BYTES:
             return rendered
-    raise InputError(f"{name}: the page would have {size:,} bytes without a single {without}")
+    raise InputError(f"{name}: the page is too large: {size:,} bytes even without any {without}")
 
 
 def today() -> str:
-    """Return the date for a headline; pages read no clock."""
+    """Return today's date for a headline; pages read no clock."""
     return dt.datetime.now(tz=dt.UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""Pictures of rows, as a page that loads nothing has them: embedded, linked or named."""
+"""Pictures of rows on a page that loads nothing: embedded, linked or named."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import quote, urlsplit
 
 from gradewire_cli.pages.texts import visible
 
-# Bounds on one picture, and on all that a page holds, in base64.
+# Limits of one picture, and of all in a page, in base64.
 MAX_PICTURE_BYTES = 500_000
 MAX_EMBEDDED_CHARACTERS = 6_000_000
 _NAME_CHARACTERS = 200
 _MAX_URL_CHARACTERS = 2000
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif"})
-# Beginnings of such files, "." for any byte.
+# First bytes of picture files; "." matches any byte.
 _BEGINNINGS = {
     "image/png": rb"\x89PNG\r\n\x1a\n",
     "image/jpeg": rb"\xff\xd8\xff",
@@ -28,17 +28,17 @@ _BEGINNINGS = {
 }
 _URL = re.compile(r"https?://[^\s\"<>\\^`{|}]+", re.IGNORECASE)
 _DATA = re.compile(r"data:image/[\w.+-]+(?:;[\w.+-]+=[\w.+-]+)*;base64,", re.IGNORECASE)
-_TOO_LARGE = "too large to be shown"
+_TOO_LARGE = "too large to show"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPicture:
-    """A picture as the page has it.
+    """A picture on the page.
 
     Attributes:
-        source: The picture itself as a data URI; "" where it is not shown.
-        link: Address of the picture, http, https or relative to the page; "" without one.
-        note: Why it is not shown; "" where it is, or where the name says all.
+        source: The picture as a data URI; "" if it is not shown.
+        link: The picture's address, http, https or relative to the page; "" without one.
+        note: Why it is not shown; "" if it is, or if the name is enough.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Album:
     """The pictures of one page.
 
     Attributes:
-        rows_folder: Folder of the file of rows: a path is read from there, and what lies there may be embedded; None:
+        rows_folder: The folder of the file of rows: paths are relative to it, and files in it may be embedded; None:
             files are neither embedded nor linked.
-        page_folder: Folder of the page, from where links to files lead.
-        embedded_characters: How much of the page the pictures shown so far take.
+        page_folder: The folder of the page, to which links are relative.
+        embedded_characters: Characters of the pictures embedded so far.
     """
 
     rows_folder: Path | None
@@ -63,7 +63,7 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """Return the picture that a row names by path, URL, data URI or anything else; None without one."""
+        """Return the picture that a row names by path, URL, data URI or otherwise; None without one."""
         named = named.strip()
         if not named:
             return None
@@ -75,32 +75,32 @@ class Album:
         return self._file(named, name)
 
     def _held(self, uri: str) -> ShownPicture:
-        """Return a picture that stands in the row itself."""
+        """Return a picture that the row contains."""
         name = "in the row"
         beginning = _DATA.match(uri[:_MAX_URL_CHARACTERS])
         if beginning is None:
-            return ShownPicture(name, note="no picture in base64: not shown")
+            return ShownPicture(name, note="not a base64 picture: not shown")
         if len(uri) > 2 * MAX_PICTURE_BYTES:
             return ShownPicture(name, note=_TOO_LARGE)
         try:
             content = base64.b64decode("".join(uri[beginning.end() :].split()), validate=True)
         except (binascii.Error, ValueError):
-            return ShownPicture(name, note="its base64 cannot be read: not shown")
+            return ShownPicture(name, note="unreadable base64: not shown")
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture in a file; anything that names none is shown by its name."""
+        """Return a picture in a file; other values are shown by name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
-        # Two slashes or backslashes name another machine on some systems: looking there would be fetching.
+        # Two slashes or backslashes name another machine on some systems, so looking there would be fetching.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
             return ShownPicture(name)
         try:
             path = (self.rows_folder / named).resolve()
             if not path.is_file():
-                return ShownPicture(name, note="no such file beside the rows")
+                return ShownPicture(name, note="file not found in the folder of the rows")
             link = quote(os.fsencode(Path(os.path.relpath(path, self.page_folder.resolve())).as_posix()))
             if not path.is_relative_to(self.rows_folder.resolve()):
-                return ShownPicture(name, link=link, note="outside of the folder of the rows: linked")
+                return ShownPicture(name, link=link, note="outside the folder of the rows: linked")
             with path.open("rb") as stream:
                 content = stream.read(MAX_PICTURE_BYTES + 1)
         except (OSError, ValueError) as error:
@@ -108,10 +108,10 @@ class Album:
         return self._embedded(content, name, link)
 
     def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the picture itself where there is room for it; its kind is what its bytes say."""
+        """Return the embedded picture if there is room; its type comes from its bytes."""
         kind = _kind(content)
         if kind is None:
-            return ShownPicture(name, note="no PNG, JPEG, GIF, WebP or AVIF: not shown")
+            return ShownPicture(name, note="not PNG, JPEG, GIF, WebP or AVIF: not shown")
         source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
         if len(content) > MAX_PICTURE_BYTES or len(source) > MAX_EMBEDDED_CHARACTERS - self.embedded_characters:
             return ShownPicture(name, link=link, note=_TOO_LARGE)

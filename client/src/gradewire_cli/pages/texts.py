@@ -1,4 +1,4 @@
-"""Texts of rows, safe to show, and the window of an answer that SMILE names."""
+"""Make rows' texts safe to show, and find the window of an answer that SMILE names."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# The bound of the server: windows are taken from the first 1,024 words.
+# The server's limit: it takes windows from the first 1,024 words.
 _MAX_WORDS = 1024
-# Words of a window that are aligned; they settle where it begins.
+# Number of words in a window to align, which suffice to find its beginning.
 _MAX_ALIGNED = 64
-# Characters of a word that are compared: a text may be one word of a megabyte.
+# Number of characters in a word to compare, for a text may be one word of a megabyte.
 _MAX_COMPARED = 64
-# Mean similarity of words, 0 to 1, below which a stretch is not called the window's place.
+# Minimum mean similarity of words, 0 to 1, of a stretch that counts as the window's place.
 _LEAST_LIKENESS = 0.5
-# Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
-# space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:
-# scripts and emoji need them.
+# Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text: soft
+# hyphen, zero-width space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations,
+# tags. Joiners stay: scripts and emoji need them.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -37,7 +37,7 @@ class FoundWindow:
     """A stretch of the raw text, half open.
 
     Attributes:
-        exact: Its bare words are the window's; otherwise some differ, as inflected forms do from lemmas.
+        exact: Whether its bare words equal the window's; otherwise some differ, as inflected forms do from lemmas.
     """
 
     start: int
@@ -46,7 +46,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first stretch of an NFC text that normalises to `window`, else the likest; None without any."""
+    """Return the first stretch of an NFC text that normalises to `window`, else the most similar; None without any."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -70,7 +70,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
 
 def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     words, spans = [], []
-    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # runs of punctuation alone are no words
+    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # runs of only punctuation are not words
         bare = _NEITHER_WORD_NOR_SPACE.sub("", run[0].lower())
         inside = _WORD.search(run[0])
         if bare and inside:
@@ -85,7 +85,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def _likeness(lemma: str, word: str) -> float:
-    """Return share of the longer word that both begin with: inflection changes ends, mostly."""
+    """Return the share of the longer word that both begin with, for inflection mostly changes ends."""
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -94,11 +94,11 @@ def _likeness(lemma: str, word: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """A text as the page shows it.
+    """A text on the page.
 
     Attributes:
-        before: Up to the marked stretch; the whole text where nothing is marked.
-        cut: Says what is left out; "" where all is shown.
+        before: The text before the marked stretch; the whole text without a mark.
+        cut: A note on what is left out; "" if nothing is.
     """
 
     before: str
@@ -113,13 +113,13 @@ def signed(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most so many characters of a text, with every unseen one written out."""
+    """Return at most `most` characters of a text, with unseen characters written out."""
     beginning = visible(text[:most])
     return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
 
 
 def name_of(text: str) -> ShownText:
-    """Return a name that keeps its direction among other words, cut."""
+    """Return a name, cut, that keeps its direction among other words."""
     return ShownText(cut(text, MAX_NAME_CHARACTERS))
 
 
@@ -129,7 +129,7 @@ def visible(text: str) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return NFC, which is what the metrics see; positions in a text are positions in this form."""
+    """Return NFC, the form that metrics see; positions in a text refer to it."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -137,12 +137,12 @@ def shown(text: str, *, max_characters: int, mark: FoundWindow | None = None) ->
     """Cut a text in normal form around its marked stretch.
 
     Args:
-        text: In normal form.
-        max_characters: Characters that are shown, counted before unseen ones are written out.
-        mark: Stretch that must be in sight.
+        text: The text in normal form.
+        max_characters: Maximum number of characters, before unseen ones are written out.
+        mark: The stretch that must be visible.
 
     Returns:
-        Its beginning, or where the mark lies beyond that the surroundings of the mark.
+        The beginning, or the surroundings of a mark that lies beyond it.
     """
     start, end = (mark.start, mark.end) if mark else (0, 0)
     first = 0 if end <= max_characters else max(0, start - _MARK_CONTEXT)

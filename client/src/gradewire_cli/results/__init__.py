@@ -1,1 +1,1 @@
-"""Output of a command: result files, tables, manifests, progress, summaries."""
+"""Write a command's output: result files, tables, manifests, progress, summaries."""

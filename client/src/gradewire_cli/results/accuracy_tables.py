@@ -1,4 +1,4 @@
-"""Tables of the accuracy of models as each metric sees it, beside people or the evaluator in their place."""
+"""Tables of each model's accuracy by metric, next to annotators or the evaluator that replaces them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Names of the annotators in tables.
+    """Texts that name the annotators, or the evaluator that replaces them, in tables.
 
     Attributes:
-        possessive: Before "accuracy".
+        possessive: Text before "accuracy".
         accuracy_title: Title of the table of their accuracies.
-        judge: Before "them", a clause.
-        several: Behind "agreement with".
+        judge: A clause that precedes "them".
+        several: Text after "agreement with".
     """
 
     name: str = "human"
     possessive: str = "human"
     accuracy_title: str = "Human accuracy, over all labelled rows"
-    judge: str = "people judge"
-    several: str = "people"
+    judge: str = "annotators judge"
+    several: str = "annotators"
 
     @classmethod
     def evaluator(cls, label: str) -> Self:
-        """Return what tables call an evaluator in the place of people."""
+        """Return the texts for an evaluator that replaces annotators."""
         title = f"{label}'s accuracy, over all rows that it judged"
         return cls(label, f"{label}'s", title, judge=f"{label} judges", several=label)
 
     @property
     def all_rows(self) -> str:
-        """Name of the line over all rows."""
+        """Row name for all rows."""
         return f"{self.name}, all rows"
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """Yield how far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    """Yield each metric's deviation from the annotators over all cells, and its accuracy with a row for each cell."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(
@@ -115,7 +115,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Na
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
-        # If it judged all rows, the human value is the one over all rows.
+        # If the metric judged all rows, the human value equals the one over all rows.
         if any(cell.failed for cell in found.cells):
             yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
     yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

@@ -1,4 +1,4 @@
-"""Values of a run by group: `gradewire score --by`."""
+"""Group a run's values for `gradewire score --by`."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Fractions of results that are the same for every answer, so that their mean says nothing of the answers.
+# Settings that are equal for all answers: their means say nothing about the answers.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
+# A column of ids makes a group for each row. The JSON has them all; tables show only the first.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric on the rows of one group, with sum and number of each part of results that is a fraction."""
+    """One metric on a group's rows, with sum and count of each fractional part of results."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Take in a result, as an output row has it."""
+        """Count a result of an output row."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Counts, positions and bins are whole numbers: their means say nothing.
+            # Counts, positions and bins are integers without a useful mean.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
@@ -50,7 +50,7 @@ class GroupTally(MetricTally):
 
     @property
     def shares_without_score(self) -> dict[str, float]:
-        """Share of all rows by the status that they have in place of a score."""
+        """Share of rows with each failure status."""
         return {status: count / self.rows for status, count in self.statuses.items() if status != Status.OK}
 
 
@@ -59,8 +59,8 @@ class GroupColumn:
     """The groups of one grouping.
 
     Attributes:
-        numbers: Number of each group by its values, in the order in which they come first.
-        groups: Group of each row; -1 for a row without one of the values.
+        numbers: The number of each group by its values, in order of appearance.
+        groups: The group of each row; -1 for a row that lacks a value.
     """
 
     grouping: Grouping
@@ -70,11 +70,11 @@ class GroupColumn:
 
     @property
     def outside(self) -> int:
-        """Rows that are in no group."""
+        """Number of rows without a group."""
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in a row with its results by label."""
+        """Count a row with its results by label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -89,11 +89,11 @@ class GroupColumn:
 
 @dataclass(slots=True)
 class GroupedScores:
-    """All groupings of a run; about 12 bytes a row, 8 a score and 150 a question.
+    """All groupings of a run; takes about 12 bytes a row, 8 a score and 150 a question.
 
     Attributes:
-        scores: By label, one a row; NaN where the row has none.
-        datasets: Data set of each question, by number.
+        scores: A score for each row by label; NaN if missing.
+        datasets: Data set number of each question.
     """
 
     columns: Sequence[GroupColumn] = ()
@@ -104,7 +104,7 @@ class GroupedScores:
     _dataset_numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Take in a row and its output row."""
+        """Count a row and its output row."""
         if not self.columns:
             return
         self.questions.append(self._question(row))
@@ -125,12 +125,11 @@ class GroupedScores:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricLine:
+class GroupMetric:
     """One metric on one group.
 
     Attributes:
-        statistics: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
-            installed.
+        statistics: Intervals and the difference from the baseline; None with too many groups or without numpy.
     """
 
     group: tuple[str, ...]
@@ -140,22 +139,22 @@ class MetricLine:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping: every metric on every group, the baseline's groups first, the others by name.
+    """One grouping with every metric on every group: first the baseline's groups, then the others by name.
 
     Attributes:
-        outside: Rows without one of the values: they are in no line.
-        unknown_baseline: What was to be compared with and is no group; None where it is one.
-        requested: Whether --by names the columns; types of official files are grouped anyway.
+        outside: Rows without a group, which no line counts.
+        unknown_baseline: The requested baseline if no group has its name; else None.
+        requested: Whether --by names the columns; official files are grouped by type anyway.
     """
 
     columns: Grouping
     outside: int
-    lines: dict[str, list[MetricLine]]
+    lines: dict[str, list[GroupMetric]]
     unknown_baseline: str | None
     requested: bool
 
     def document(self) -> dict[str, Any]:
-        """Return by value (of one column within the other) and label, as `write_json` takes it."""
+        """Return the values nested by group and label, for `write_json`."""
         nested: dict[str, Any] = {}
         for label, lines in self.lines.items():
             for line in lines:
@@ -166,32 +165,32 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[Table]:
-        """Yield a table for each metric; none where no row has a value."""
+        """Yield a table for each metric; none if no row has a value."""
         for label, lines in self.lines.items():
             if lines:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
-        """Yield what the tables leave out."""
+        """Yield sentences on what the tables leave out."""
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
-            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
+            yield f"by {by}: {self.outside} rows without {' or '.join(self.columns)} are in no group"
         if self.unknown_baseline is not None:
             named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_column(self.columns)]}"
-            yield f"by {by}: no row has {named}: compared with the first"
+            yield f"by {by}: no row has {named}. Compared with the first group instead"
         if len(lines) > COMPARED_GROUPS:
-            yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
+            yield f"by {by}: no intervals and differences for more than {COMPARED_GROUPS} groups"
         if len(lines) > SHOWN_GROUPS:
-            yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
+            yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups shown. Use --summary-json for all"
         compared = [line.statistics for line in lines if line.statistics is not None]
         if self.requested and len(compared) > 1 and all(each.paired is None for each in compared):
-            yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
+            yield f"by {by}: no paired differences, for no group shares a scored question with its baseline"
         if self.requested and compared:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """Return how many draws the intervals rest on, and where there is none."""
+        """Return notes on the draws behind intervals, and on missing intervals."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         figures = []
@@ -207,9 +206,9 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Refuse --by before anything is scored where its intervals cannot be computed.
+    """Raise MissingExtra before scoring if --by cannot compute its intervals.
 
-    The types of official files, for which nobody asked, have no intervals then.
+    For the types of official files, which are not requested, intervals are left out instead.
     """
     if source.groupings_requested:
         try:
@@ -221,9 +220,9 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Return statistics of every grouping; where no group has the baseline as its value, against the first group.
+    """Return statistics of every grouping; compares with the first group if no group has the baseline's name.
 
-    Types of official files that no row has are left out.
+    Leaves out types of official files that no row has.
     """
     columns = (column for column in collected.columns if asked or column.numbers)
     return [_breakdown(collected, column, baseline, asked=asked) for column in columns]
@@ -240,18 +239,18 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
     found = _group_statistics(collected, column, first)
     lines = {
         label: [
-            MetricLine(names[number], column.tallies[number][label], found[label][number] if found else None)
+            GroupMetric(names[number], column.tallies[number][label], found[label][number] if found else None)
             for number in order
         ]
         for label in collected.scores
     }
-    # The rows are scored: a name that was misspelt costs no statistics.
+    # Rows are scored by now: an unknown baseline must not cost the statistics.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, asked)
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Return which of the columns is compared with a baseline: models, else files, else the first."""
+    """Return the index of the column to compare: models, else files, else the first."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -270,7 +269,7 @@ def _group_statistics(
     return compare_groups(rows, baseline=baseline, column=compared_column(column.grouping))
 
 
-def _line_document(line: MetricLine) -> dict[str, Any]:
+def _line_document(line: GroupMetric) -> dict[str, Any]:
     tally, figures = line.tally, line.statistics
     mean = {"rows": tally.rows, "scored": len(tally.scores), "mean": tally.mean}
     rest = {
@@ -290,7 +289,7 @@ def _line_document(line: MetricLine) -> dict[str, Any]:
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 
-def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
+def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table:
     shown = dict(_columns(lines, columns))
     return Table(
         title,
@@ -300,8 +299,8 @@ def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
     )
 
 
-def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Value]]]:
-    """Yield heads of the columns that say something of these lines, each with what makes its cells."""
+def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
+    """Yield the heads of non-empty columns with functions that make their cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
@@ -321,12 +320,12 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
         yield "without score", lambda line: Value(_shares(line.tally) or "none")
 
 
-def _paired(line: MetricLine) -> PairedDifference | None:
+def _paired(line: GroupMetric) -> PairedDifference | None:
     return None if line.statistics is None else line.statistics.paired
 
 
-def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell of the difference; blank for a baseline, and where no question is shared."""
+def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
+    """Return a cell of the difference; blank for a baseline, and without shared questions."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -1,4 +1,4 @@
-"""Notes on intervals: how many draws they rest on, which values have none, and which draws are undefined."""
+"""Write notes on intervals: their draws, values without an interval, and undefined draws."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from gradewire_stats.bootstrap import Estimate
 
 _FEW_QUESTIONS = (
-    f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "
-    "--map question_id=COLUMN tells questions apart)"
+    f"no interval and no p value with fewer than {LEAST_QUESTIONS} questions (plus one for each further data set; "
+    "use --map question_id=COLUMN to tell questions apart)"
 )
-_UNDEFINED = "no interval and no p, for more than half of the draws leave the figure undefined"
-# A file has as many cells as it likes.
+_UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
+# A file may have any number of cells.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
 class NamedEstimate(NamedTuple):
-    """An estimate of an output.
+    """An estimate with its place in the output.
 
     Attributes:
-        metric: Metric, pair of metrics or evaluator that it is of.
-        cell: The rows: a cell, a model, all rows.
+        metric: The metric, pair of metrics or evaluator.
+        cell: The rows: a cell, a model, or all rows.
     """
 
     metric: str
@@ -42,9 +42,9 @@ class NamedEstimate(NamedTuple):
 
 
 def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
-    """Return how many draws made the intervals of these figures, where there is none, and where many draws are missing.
+    """Return notes on the draws behind these estimates, on missing intervals, and on undefined draws.
 
-    The statistics in `order` come first, in this order.
+    Lists the statistics in `order` first.
     """
     shown = list(figures)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
@@ -56,7 +56,7 @@ def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) 
 def agreement_interval_notes(
     report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
 ) -> list[str]:
-    """Return `interval_notes` of these statistics of a report, over all rows and at these levels."""
+    """Return `interval_notes` for these statistics of a report, over all rows and at these levels."""
     figures = (
         NamedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics, levels)
     )
@@ -64,7 +64,7 @@ def agreement_interval_notes(
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
-    """Return the different numbers of draws that were made for intervals of each statistic, ascending."""
+    """Return the distinct numbers of draws behind each statistic's intervals, ascending."""
     made: dict[Statistic, set[int]] = {}
     for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
@@ -75,7 +75,7 @@ def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
 def _figures(
     report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
-    """Yield every estimate with an interval: its metric or pair, statistic, rows and the estimate itself."""
+    """Yield every estimate with an interval: metric or pair, statistic, rows, estimate."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
         every = metric.cells[-1]
@@ -94,7 +94,7 @@ def _figures(
 
 
 def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
-    """Say how many draws were made for which statistic, by the estimates of each statistic."""
+    """Return a sentence on the number of draws for each statistic."""
     by_count: dict[str, list[str]] = {}
     for name, found in estimates.items():
         if made := {each.resamples + each.undefined for each in found if each.resamples}:
@@ -107,10 +107,9 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Say which statistics have a value but no interval, one line for each reason.
+    """Yield a sentence for each reason why a value has no interval.
 
-    A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
-    others have one.
+    Names a place alone if all its metrics lack an interval, else with the metrics; names statistics if others have one.
     """
     defined = [figure for figure in figures if not math.isnan(figure.estimate.value)]
     few = {figure for figure in defined if figure.estimate.bare and figure.estimate.questions < LEAST_QUESTIONS}
@@ -122,7 +121,7 @@ def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # By place, and by who and place: the statistics there, and those of them that are bare.
+    # By place, and by metric and place: all statistics, and whether each is meant.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:
@@ -137,20 +136,20 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
 
 
 def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name, with the statistics that are meant where these are not all."""
+    """Return the name, followed by the meant statistics unless these are all."""
     meant = [statistic for statistic, is_meant in statistics.items() if is_meant]
     return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
 
 
 def undefined_draws(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Say of which intervals many draws are missing."""
+    """Yield a sentence on intervals with many undefined draws."""
     missing = [
         f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
         for who, statistic, place, each in figures
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"draws that leave the figure undefined, which its interval leaves out: {_first(missing)}"
+        yield f"draws left out of intervals because the statistic is undefined in them: {_first(missing)}"
 
 
 def _cut(name: str) -> str:
@@ -158,6 +157,6 @@ def _cut(name: str) -> str:
 
 
 def _first(places: Sequence[str]) -> str:
-    """Return the first of them, and how many more there are."""
+    """Return the first places, and the number of further ones."""
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

@@ -1,7 +1,7 @@
-"""Files that a run writes: refused before it begins, kept from other runs, and found again after a break.
+"""Files of a run: check them before it begins, lock out other runs, and resume after an interruption.
 
-A line is there as a whole or not at all: a write that fails is taken back to the last whole line, and what a kill
-leaves of a line is cut off when the next run goes on.
+Lines are written completely or not at all: a failed write is undone to the last complete line, and the next run removes
+a partial line that a kill leaves.
 """
 
 from __future__ import annotations
@@ -36,41 +36,43 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""Suffixes of files of one format only; a file without a suffix, and a device, may have any name."""
-WAY_ON: Final = "--resume goes on from what is there"
-WAY_OUT: Final = "give the same, another --out, or --overwrite"
+"""Suffixes of files with a single format; files without a suffix and devices may have any name."""
+WAY_ON: Final = "use --resume to continue"
+WAY_OUT: Final = "use the same, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
 _NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors of pipes and devices, which have nothing to sync."""
+"""Errors of pipes and devices, which cannot be synced."""
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""Errors of opening or syncing a folder where the file system, or a folder that may not be read, has no such
-thing: then the file system alone decides when a new name lasts."""
+"""Errors of file systems that cannot sync a folder, and of unreadable folders: the file system then decides when a
+new name is durable."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
-    """Refuse outputs that would destroy a file, cannot be written, or are called like another format.
+    """Refuse outputs that would destroy a file, cannot be written, or have another format's suffix.
 
-    Links of either kind are followed.
+    Follows links of either kind.
 
     Args:
-        outputs: Option and file that may be written or removed; it need not exist, and None stands for no file.
-        inputs: Files that are read, by what the message calls them; "-" is standard input.
+        outputs: Option and file that may be written or removed; the file need not exist, None is skipped.
+        inputs: Input files by their name in messages; "-" is standard input.
 
     Raises:
-        InputError: An output is an input or another option's output, its folder is not there, or its suffix says that
-            it is of another format.
+        InputError: An output is an input or another output, its folder is missing, or its suffix belongs to another
+            format.
     """
     given = [(option, path) for option, path in outputs if path is not None]
     for option, path in given:
         _refuse_inputs(option, path, inputs)
         if not path.parent.is_dir():
-            raise InputError(f"{option}: there is no folder {path.parent} for {path.name}: make it first")
+            raise InputError(f"{option}: folder {path.parent} does not exist. Create it first")
         usual = _SUFFIXES.get(option)
         if usual is not None and path.suffix and path.suffix.lower() not in usual and not path.exists():
-            raise InputError(f"{option} {path}: this file is no {path.suffix}: end its name in {' or '.join(usual)}")
+            raise InputError(
+                f"{option} {path}: {path.suffix} is another format. Use a name that ends in {' or '.join(usual)}"
+            )
     for (one, path), (other, same) in itertools.combinations(given, 2):
         if one != other and path.resolve() == same.resolve() and not _is_device(path):
-            raise InputError(f"{one} and {other} both write {path}: give another file for one of them")
+            raise InputError(f"{one} and {other} both write {path}. Use different files")
 
 
 def _refuse_inputs(option: str, output: Path, inputs: Mapping[str, str | Path]) -> None:
@@ -79,7 +81,7 @@ def _refuse_inputs(option: str, output: Path, inputs: Mapping[str, str | Path]) 
     for name, path in inputs.items():
         read = _regular(path)
         if read is not None and os.path.samestat(written, read):
-            raise InputError(f"{option}: {output} is {name} ({path}) itself: give another file")
+            raise InputError(f"{option}: {output} is also {name} ({path}). Use another file")
 
 
 def _is_device(path: Path) -> bool:
@@ -87,7 +89,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Return identity of a regular file; None where there is no file, or a device, which loses nothing."""
+    """Return the identity of a regular file; None for missing files and devices, which lose nothing."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
@@ -96,40 +98,40 @@ def _regular(path: str | Path) -> os.stat_result | None:
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path, Path]:
-    """Return the output file, FILE.resume beside it, the name under which that is made, and FILE.lock."""
+    """Return the output file, FILE.resume, the temporary name of FILE.resume, and FILE.lock."""
     aside = path.with_name(path.name + ".resume")
     followed = path.resolve()
     return path, aside, aside.with_name(aside.name + ".new"), followed.with_name(followed.name + ".lock")
 
 
 def refuse_existing(*outputs: Path | None) -> None:
-    """Refuse to write over outputs, or over what waits beside one; raises InputError."""
+    """Raise InputError if an output or its FILE.resume exists."""
     for output in outputs:
         there = () if output is None else files_of(output)[:2]
         if found := [path for path in there if path.exists()]:
-            raise InputError(f"{found[0]} is there already: give --resume to go on with it, or --overwrite")
+            raise InputError(f"{found[0]} exists. Use --resume to continue it, or --overwrite")
 
 
 def refuse_other_run(output: object, differences: Iterable[str], *, way_out: str = WAY_OUT) -> None:
-    """Refuse an output that another run has made, where there are differences between the two; raises InputError."""
+    """Raise InputError with the differences if another run made an output."""
     if listed := list(differences):
-        raise InputError(f"--resume: {output} was made otherwise: {'; '.join(listed)}: {way_out}")
+        raise InputError(f"--resume: {output} was made with other settings: {'; '.join(listed)}. To go on, {way_out}")
 
 
 def identity_differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in what two runs differ: of `here` every value that is another one, or none, in `there`."""
+    """Yield a sentence for every value in `here` that differs or is missing in `there`."""
     for name, value in here.items():
         if there.get(name) != value:
-            yield f"{name} was {shown_value(there.get(name))} and is {shown_value(value)}"
+            yield f"{name} was {shown_value(there.get(name))}, now {shown_value(value)}"
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as messages have it."""
+    """Return a value as messages show it."""
     return "nothing" if value in (None, "", [], {}) else str(value)
 
 
 def whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield whole lines with their numbers, from 1, and their ends in bytes; a torn last line is left out."""
+    """Yield complete lines with their numbers, from 1, and end offsets in bytes; skips a torn last line."""
     end = 0
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
@@ -140,15 +142,15 @@ def whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
 
 @contextlib.contextmanager
 def only_run(
-    output: object, lock: Path, *, way_out: str = "give another --out", make: Callable[[], object] | None = None
+    output: object, lock: Path, *, way_out: str = "use another --out", make: Callable[[], object] | None = None
 ) -> Iterator[None]:
-    """Keep other runs away from an output; the kernel lets them in when this process ends, however it ends.
+    """Lock an output against other runs; the kernel releases the lock when this process ends.
 
     Args:
-        output: The output as people call it.
-        lock: File that says who writes there; gone at the end.
-        way_out: What to do beside waiting.
-        make: Makes the folder of `lock`, which a run that ends may remove.
+        output: The output's name in messages.
+        lock: The lock file, which names the process; removed at the end.
+        way_out: The alternative to waiting, for messages.
+        make: Creates the folder of `lock`, which a run that ends may remove.
     """
     if sys.platform == "win32":
         if make is not None:
@@ -176,26 +178,26 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
             except FileNotFoundError:
                 if make is None:
                     raise
-                continue  # a run that ended just now has removed the folder
+                continue  # a run that just ended removed the folder
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(held, _OWNER_BYTES, 0).decode(errors="replace") or "whose number is not known yet"
+            owner = os.pread(held, _OWNER_BYTES, 0).decode(errors="replace") or "of unknown number"
             os.close(held)
             raise InputError(
-                f"{output}: another run writes there (process {owner}): wait for its end, or {way_out}"
+                f"{output}: another run writes it (process {owner}). Wait until it ends, or {way_out}"
             ) from None
         except OSError:
-            pass  # a network file system without locks keeps nobody out
+            pass  # network file systems without locks exclude nobody
         if _is_file(lock, held):
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
             return held
-        os.close(held)  # removed since it was opened: its lock keeps nobody out
+        os.close(held)  # the file was removed meanwhile: its lock excludes nobody
 
 
 def _is_file(path: Path, opened: int) -> bool:
-    """Tell whether a path still leads to an opened file."""
+    """Return whether a path still names an opened file."""
     try:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
@@ -204,21 +206,21 @@ def _is_file(path: Path, opened: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
-    """Give the name to write a file under, and the file its own name then: all or nothing, power cuts included.
+    """Yield a temporary name, and rename the file to its own at the end: all or nothing, even on a power cut.
 
-    At the end other files may be removed for which this one stands.
+    After the rename, files that this one replaces may be removed.
 
     Args:
-        path: Its name.
-        unfinished: Its name until all is there; None: PATH.new. It is gone at the end, whatever happens.
+        path: The final name.
+        unfinished: The temporary name; None: PATH.new. Always removed at the end.
 
     Raises:
-        OSError: The disk does not take it; under the name is what was there, or the whole new file.
+        OSError: The file cannot be written; `path` holds the old file or the complete new one.
     """
     new = unfinished or path.with_name(f"{path.name}.new")
     try:
         yield new
-        # Windows syncs what may be written alone.
+        # Windows syncs only files that are open for writing.
         with new.open("r+b") as stream:
             os.fsync(stream.fileno())
         new.replace(path)
@@ -228,8 +230,8 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder last."""
-    if sys.platform == "win32":  # has folders that cannot be opened, and journals names
+    """Make the names in a folder durable."""
+    if sys.platform == "win32":  # Windows cannot open folders, and journals names
         return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -244,7 +246,7 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Journal:
-    """A file that lines are added to; use it with `with`, which keeps other runs away."""
+    """A file to append lines to; its `with` block locks out other runs."""
 
     path: Path
     _stream: FileIO | None = None
@@ -252,7 +254,7 @@ class Journal:
     _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        # A device is nobody's alone, and has no place beside it.
+        # Devices are shared and have no place for a lock file.
         if self.path.is_file() or not self.path.exists():
             self._held.enter_context(only_run(self.path, files_of(self.path)[3]))
         return self
@@ -263,7 +265,7 @@ class Journal:
         self._held.close()
 
     def begin(self, at: int = 0) -> None:
-        """Open the file to add lines behind its first `at` bytes; the others are cut off."""
+        """Open the file to append after its first `at` bytes; cuts off the rest."""
         with named_errors(self.path):
             self._stream = self.path.open("ab", buffering=0)
             self._end = at
@@ -271,13 +273,13 @@ class Journal:
                 self._stream.truncate(at)
 
     def write(self, lines: bytes) -> None:
-        """Add lines, which are with the operating system when this returns.
+        """Append lines; the operating system has them when this returns.
 
         Raises:
-            InputError: The file cannot be written, for instance because the disk is full; it has whole lines alone.
+            InputError: The file cannot be written, for example because the disk is full; only complete lines remain.
         """
         if self._stream is None:
-            raise RuntimeError("begin the file first")
+            raise RuntimeError("call begin before write")
         written = 0
         with named_errors(self.path, hint=WAY_ON):
             try:
@@ -285,14 +287,14 @@ class Journal:
                     written += self._stream.write(lines[written:] if written else lines) or 0
             except BaseException:
                 self._end += lines.rfind(b"\n", 0, written) + 1
-                # A device has nothing to take back; of a disk that fails here too the next run cuts the torn line.
+                # Devices cannot undo. If truncating fails too, the next run cuts the torn line.
                 with contextlib.suppress(OSError):
                     self._stream.truncate(self._end)
                 raise
             self._end += len(lines)
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Write the whole file anew, all or nothing; raises InputError where that cannot be."""
+        """Rewrite the whole file, all or nothing; raises InputError on failure."""
         with named_errors(self.path, hint=WAY_ON):
             with replacing(self.path) as unfinished, unfinished.open("wb") as stream:
                 stream.writelines(lines)
@@ -301,7 +303,7 @@ class Journal:
         self.begin(self.path.stat().st_size)
 
     def finish(self) -> None:
-        """Make the lines outlast a power cut; raises InputError where the disk does not take them."""
+        """Make the lines durable; raises InputError if the disk fails."""
         if self._stream is not None:
             with named_errors(self.path, hint=WAY_ON):
                 try:

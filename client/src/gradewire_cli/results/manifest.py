@@ -1,4 +1,4 @@
-"""The record of a run (inputs, versions, metric lines, costs, times, machine), and the JSON file that holds it."""
+"""The record of a run (inputs, versions, metric identifiers, costs, times, machine) and its JSON file."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""First field of the file. The number grows where an older gradewire would misread a newer file; a field that is added
-does not change it, and is kept in `RunManifest.others`."""
+"""The file's first field. The number grows when an older gradewire would misread the file; new fields do not change it
+and are kept in `RunManifest.others`."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -32,8 +32,8 @@ class InputDigest:
     """A file that a run read or wrote.
 
     Attributes:
-        bytes: Its size; None where it could be read only once (standard input, a pipe) or is not on this machine.
-        sha256: 64 hex digits over its bytes; "" where `bytes` is None.
+        bytes: Size; None for standard input, pipes and files on other machines.
+        sha256: 64 hex digits over the bytes; "" if `bytes` is None.
     """
 
     path: str
@@ -43,12 +43,12 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Versions of what took part.
+    """Versions of the software in a run.
 
     Attributes:
-        gradewire: Of the client that ran the command.
-        server: Of the engine or server that scored; "" where nobody asked.
-        protocol: Package of the wire format, for instance gradewire.v1.
+        gradewire: Version of the client that ran the command.
+        server: Version of the engine or server that scored; "" if unknown.
+        protocol: Package of the wire format, for example gradewire.v1.
     """
 
     gradewire: str
@@ -59,11 +59,11 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """Rows by their outcome, those of earlier runs that were kept included.
+    """Rows by outcome, including kept rows of earlier runs.
 
     Attributes:
         scored_now: Rows that this run scored; None: all.
-        failed: Rows with at least one result that is a failure; an empty prediction is none.
+        failed: Rows with at least one failure; an empty prediction is not a failure.
         unscored: Rows that lack at least one score.
     """
 
@@ -80,10 +80,10 @@ class Cost:
     """Tokens and price of the judges of this run.
 
     Attributes:
-        unknown_rows: Rows whose tokens the judge's server does not tell.
-        read_price: Of a million tokens that are read, in the user's currency; None: not given.
-        written_price: Of a million tokens that are written; None: not given.
-        price: Of the known tokens together; None where a price was not given.
+        unknown_rows: Rows for which the judge's server reports no tokens.
+        read_price: Price of a million tokens read, in the user's currency; None if not given.
+        written_price: Price of a million tokens written; None if not given.
+        price: Price of the known tokens; None if a price was not given.
     """
 
     read_tokens: int
@@ -96,11 +96,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """When a run was done and what it took.
+    """Begin and duration of a run.
 
     Attributes:
-        wall_s: From `began_at` (UTC, ISO 8601) to the end, seconds.
-        cpu_s: CPU seconds of the command's process and of those of its children that have ended; a server is not in it.
+        wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
+        cpu_s: CPU seconds of the command's process and its finished children, without a server.
     """
 
     began_at: str
@@ -110,13 +110,13 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine on which the command ran; a server may be elsewhere.
+    """The machine of the command; a server may run elsewhere.
 
     Attributes:
-        cores: Logical ones that the process may use.
-        memory_bytes: Of the machine; None where the system does not say.
+        cores: Logical cores that the process may use.
+        memory_bytes: The machine's memory; None if unknown.
         system: Kernel and architecture.
-        load_before: Mean number of runnable processes in the minute before the run; None where the system does not say.
+        load_before: Mean number of runnable processes in the minute before the run; None if unknown.
     """
 
     processor: str
@@ -132,18 +132,19 @@ class RunManifest:
     """The record of a run.
 
     Attributes:
-        command: Of gradewire, for instance "score" or "bench load".
-        metrics: The line that reproduces each metric, by label: with all parameters, and digests of models and prompts.
-        models: What those lines name with a digest, as NAME@DIGEST: encoders, graders, judges.
-        prompts: The same of prompts.
-        output: The output as the run left it; None where it is no single file on this machine, or of a command whose
-            outputs are not compared.
-        parameters: Further options that change what comes out, by name; values as JSON has them.
-        cost: What judges took; None where none was asked, or none that is paid for.
-        reproduce: A command line that gives the same again, without secrets; "" where there is none.
-        notes: What people should know of the input, in sentences.
-        results: Statistics of the command itself; values as JSON has them.
-        others: Fields of a file that a newer gradewire wrote, kept as they are.
+        command: The subcommand, for example "score" or "bench load".
+        metrics: The identifier that reproduces each metric, by label: all parameters, and digests of models and
+            prompts.
+        models: Encoders, graders and judges in those identifiers, as NAME@DIGEST.
+        prompts: Prompts in those identifiers, as NAME@DIGEST.
+        output: The finished output; None unless it is a single file on this machine, and for commands whose outputs are
+            not compared.
+        parameters: Further options that affect the result, by name, as JSON values.
+        cost: Cost of judges; None if no paid judge was called.
+        reproduce: A command that gives the same result, without secrets; "" if unknown.
+        notes: Sentences about the input for the user.
+        results: Statistics of the command as JSON values.
+        others: Fields of a newer gradewire's file, kept unchanged.
     """
 
     command: str
@@ -166,15 +167,15 @@ class RunManifest:
 
 
 class ManifestError(ValueError):
-    """A file is no manifest that this version can read."""
+    """A file that is not a readable manifest."""
 
 
 def write_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest, all or nothing: a reader sees the old file or the whole new one.
+    """Write a manifest, all or nothing: readers see the old file or the complete new one.
 
     Raises:
         OSError: The file cannot be written.
-        TypeError: As `encode_manifest`.
+        TypeError: See `encode_manifest`.
     """
     text = encode_manifest(manifest)
     with replacing(path, unfinished=path.with_name(f".{path.name}.{os.getpid()}.new")) as unfinished:
@@ -185,7 +186,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
     """Return the content of a manifest's file; NaN and infinities become null.
 
     Raises:
-        TypeError: A value of `parameters` or `results` is nothing that JSON has.
+        TypeError: JSON cannot hold a value of `parameters` or `results`.
     """
     document = {"format": FORMAT, **plain(manifest)}
     document |= document.pop(_OTHERS)
@@ -196,23 +197,23 @@ def read_manifest(path: Path) -> RunManifest:
     """Read a manifest.
 
     Raises:
-        ManifestError: It is none, of a format that this version does not know, or a field is not what it has to be.
+        ManifestError: The file is not a manifest, has an unknown format, or has an invalid field.
         OSError: The file cannot be read.
     """
     return decode_manifest(path.read_bytes(), str(path))
 
 
 def decode_manifest(text: bytes, path: str) -> RunManifest:
-    """Read the content of a manifest's file, which errors call `path`; raises ManifestError as `read_manifest`."""
+    """Return the manifest in a file's content; errors name `path`. Raises ManifestError as `read_manifest`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"{path} is no manifest of gradewire: it is not JSON") from error
+        raise ManifestError(f"{path} is not a manifest of gradewire: it is not JSON") from error
     written = document.get("format") if isinstance(document, dict) else None
     if not isinstance(written, str) or written.partition("/")[0] != FORMAT.partition("/")[0]:
-        raise ManifestError(f"{path} is no manifest of gradewire: its format is not {FORMAT}")
+        raise ManifestError(f"{path} is not a manifest of gradewire: its format is not {FORMAT}")
     if written != FORMAT:
-        raise ManifestError(f"{path} is of format {written}, and this gradewire reads {FORMAT}: install a newer one")
+        raise ManifestError(f"{path} has format {written}, but this gradewire reads {FORMAT}. Install a newer one")
     known = {each.name for each in fields(RunManifest)}
     others = {name: value for name, value in document.items() if name not in known and name != "format"}
     own = {name: value for name, value in document.items() if name in known}
@@ -224,7 +225,7 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """Return a value of this type from JSON; raises ValueError, which names the field."""
+    """Return a value of this type from JSON; raises ValueError with the field's name."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -236,9 +237,9 @@ def _read(kind: Any, value: Any, name: str) -> Any:
         return {key: _read(of[1], inner, f"{name}.{key}") for key, inner in _checked(dict, value, name).items()}
     if origin is not None and issubclass(origin, Sequence):
         return tuple(_read(of[0], inner, f"{name}[{place}]") for place, inner in enumerate(_checked(list, value, name)))
-    if kind is float and type(value) is int:  # JSON may have it without a fraction
+    if kind is float and type(value) is int:  # JSON may omit the fraction
         if abs(value) > sys.float_info.max:
-            raise ValueError(f"{name} is a whole number that is too large")
+            raise ValueError(f"{name} is too large")
         value = float(value)
     return _checked(kind, value, name)
 
@@ -250,11 +251,11 @@ def _read_fields(kind: Any, document: Mapping[str, Any], name: str) -> Any:
         if each.name in document:
             values[each.name] = _read(hints[each.name], document[each.name], place)
         elif each.default is MISSING and each.default_factory is MISSING:
-            raise ValueError(f"it has no {place}")
+            raise ValueError(f"field {place} is missing")
     return kind(**values)
 
 
 def _checked(kind: type, value: Any, name: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{name} is {_JSON_NAMES[type(value)]} and has to be {_JSON_NAMES[kind]}")
+        raise ValueError(f"{name} must be {_JSON_NAMES[kind]}, not {_JSON_NAMES[type(value)]}")
     return value

@@ -1,4 +1,4 @@
-"""Entries of a manifest, as a run gives them: clock and machine, digests of files, counts, costs; and its place."""
+"""Entries of a manifest: clock, machine, digests of files, counts, costs; and the manifest's path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def _load() -> float | None:
-    # Windows has none.
+    # Windows has no load average.
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
@@ -53,7 +53,7 @@ def _cpu_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """Made where a run begins."""
+    """A clock that starts with the run."""
 
     _began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _began_s: float = field(default_factory=time.monotonic)
@@ -61,7 +61,7 @@ class RunClock:
     _load: float | None = field(default_factory=_load)
 
     def times(self) -> RunTimes:
-        """Return what the run took until now."""
+        """Return the times from the start until now."""
         return RunTimes(
             began_at=self._began_at.isoformat(timespec="seconds"),
             wall_s=time.monotonic() - self._began_s,
@@ -69,7 +69,7 @@ class RunClock:
         )
 
     def machine(self) -> Machine:
-        """Return this machine, with its load before the run and now."""
+        """Return this machine with its load before the run and now."""
         return Machine(
             processor=_processor(),
             cores=usable_cores(),
@@ -90,14 +90,14 @@ def _processor() -> str:
 
 
 def usable_cores() -> int:
-    """Return logical cores that this process may use."""
+    """Return the number of logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _memory_bytes() -> int | None:
-    with suppress(ValueError, OSError, AttributeError):  # names that this system does not have
+    with suppress(ValueError, OSError, AttributeError):  # unknown names on this system
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
 
@@ -110,10 +110,10 @@ def manifest_path(output: Path) -> Path:
 
 
 def file_digest(path: str | Path) -> InputDigest:
-    """Return size and SHA-256 of a file; anything but a regular file is only named, for it may be read once.
+    """Return size and SHA-256 of a file; other kinds, which may be readable only once, get only their name.
 
     Raises:
-        OSError: It is there and cannot be read.
+        OSError: The file exists but cannot be read.
     """
     file = Path(path)
     if not file.exists() or not stat.S_ISREG(file.stat().st_mode):
@@ -124,7 +124,7 @@ def file_digest(path: str | Path) -> InputDigest:
 
 
 def versions(server: str = "") -> Versions:
-    """Return versions of this client, of a server that it has asked, and of the protocol between them."""
+    """Return the versions of this client, the server, and the protocol between them."""
     return Versions(
         gradewire=importlib.metadata.version("gradewire"),
         server=server,
@@ -134,7 +134,7 @@ def versions(server: str = "") -> Versions:
 
 
 def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return models and prompts that metric lines name with a digest, as NAME@DIGEST, each once and in their order."""
+    """Return models and prompts with a digest in metric identifiers, as NAME@DIGEST, distinct and in order."""
     models: dict[str, None] = {}
     prompts: dict[str, None] = {}
     for line in lines:
@@ -156,7 +156,7 @@ row_output_options = option_group(
 
 
 def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
-    """Return the path of --manifest, else one beside the first output that is a file; None without any."""
+    """Return the path of --manifest, else one next to the first output that is a file; None without any."""
     if given is not None:
         return given
     files = (path for path in outputs if path is not None and (path.is_file() or not path.exists()))
@@ -165,20 +165,20 @@ def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
 
 
 def forget_manifest(path: Path | None) -> None:
-    """Remove the manifest of an output that is about to change; raises InputError where that cannot be."""
+    """Remove the manifest of an output that will change; raises InputError on failure."""
     if path is not None:
         with named_errors(path):
             path.unlink(missing_ok=True)
 
 
 def save_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest; raises InputError where that cannot be."""
+    """Write a manifest; raises InputError on failure."""
     with named_errors(path):
         write_manifest(path, manifest)
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of files that were read, URLs without keys; raises InputError where one is gone."""
+    """Return digests of input files, URLs without keys; raises InputError if a file is gone."""
     found = []
     for path in paths:
         with named_errors(path):
@@ -187,7 +187,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
 
 
 def output_digest(path: Path | None) -> InputDigest | None:
-    """Return digest of an output that is whole; None where it is no file that can be read again."""
+    """Return the digest of a finished output; None if it is not a file that can be read again."""
     if path is None:
         return None
     (found,) = digests_of([path])
@@ -195,7 +195,7 @@ def output_digest(path: Path | None) -> InputDigest | None:
 
 
 def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Return options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    """Return the options that define rows and kept columns, by name, as JSON values."""
     rows, reading = source.options, source.reading
     return {
         "map": dict(rows.columns),
@@ -210,13 +210,13 @@ def reading_parameters(source: InputFile) -> dict[str, Any]:
 
 
 def metric_fields(lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return fields `metrics`, `models` and `prompts` of a manifest, from the lines of metrics by label."""
+    """Return a manifest's `metrics`, `models` and `prompts` from metric identifiers by label."""
     models, prompts = pinned_names(lines.values())
     return {"metrics": dict(lines), "models": models, "prompts": prompts}
 
 
 def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
-    """Return the counts of a run, of which `scored_now` rows are not of an earlier one."""
+    """Return the counts of a run that scored `scored_now` of its rows."""
     return RunCounts(
         rows=summary.rows,
         scored_now=scored_now,
@@ -227,7 +227,7 @@ def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
 
 
 def tallied_counts(tallies: Mapping[str, MetricTally], *, rows: int) -> RunCounts:
-    """Return the counts of rows of which only statuses by metric are known."""
+    """Return the counts of rows with known statuses by metric."""
     return RunCounts(rows=rows, **_tallied(tallies))
 
 
@@ -239,7 +239,7 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
 
 
 def cost_of(summary: Summary) -> Cost | None:
-    """Return what the judges of this run took; None where none is paid for that is known of."""
+    """Return the judges' cost in this run; None if no paid judge is known."""
     prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:

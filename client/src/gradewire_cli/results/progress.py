@@ -1,4 +1,4 @@
-"""Progress on a terminal or in a log; rich is imported when a bar is shown, not before."""
+"""Show progress on a terminal or in a log; rich is imported only for a bar."""
 
 import contextlib
 import sys
@@ -8,18 +8,18 @@ from typing import TypeAlias
 
 import click
 
-# A terminal shows the bar; a log file gets a line now and then.
+# Terminals show the bar; log files get a line at this interval.
 LINE_INTERVAL_S = 10.0
-# A judge's rows come in a few at a time: the time left is reckoned from longer than the bar's own half minute.
+# A judge's rows arrive a few at a time, so the remaining time needs a longer window than the bar's half minute.
 _SPEED_OVER_S = 300.0
 
 
 ShowProgress: TypeAlias = Callable[[int, str], None]
-"""Shows how many rows are done in all, with a further note, "" for none."""
+"""A function that shows the number of finished rows with a note ("" for none)."""
 
 
 def rows_per_second(rate: float) -> str:
-    """Return a rate for people, also where a row takes seconds."""
+    """Return a readable rate, also below one row per second."""
     return f"{rate:.0f} rows/s" if rate >= 10 else f"{rate:.2g} rows/s"
 
 
@@ -27,7 +27,7 @@ def rows_per_second(rate: float) -> str:
 def progress(
     label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
 ) -> Iterator[ShowProgress]:
-    """Show how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`."""
+    """Show a run's progress on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`."""
     if quiet or (rows_on_stdout and sys.stderr.isatty() and sys.stdout.isatty()):
         yield lambda _rows, _note: None
     elif sys.stderr.isatty():
@@ -38,7 +38,7 @@ def progress(
 
 
 def _lines(label: str, total: int | None, already: int) -> ShowProgress:
-    """Show a plain line at intervals, and the rate and remaining time in it."""
+    """Show a plain line at intervals, with rate and remaining time."""
     began = told = time.monotonic()
 
     def show(rows: int, note: str) -> None:
@@ -50,7 +50,7 @@ def _lines(label: str, total: int | None, already: int) -> ShowProgress:
         rate = (rows - already) / (now - began)
         line = f"{label}: {rows} rows, {rows_per_second(rate)}"
         if total is not None:
-            left = f"{(total - rows) / rate:.0f} s left" if rate else "no end in sight"
+            left = f"{(total - rows) / rate:.0f} s left" if rate else "remaining time unknown"
             line = f"{label}: {rows}/{total} rows, {rows_per_second(rate)}, {left}"
         click.echo(f"{line}; {note}" if note else line, err=True)
 

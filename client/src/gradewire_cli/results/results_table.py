@@ -1,6 +1,6 @@
-"""Output as a table: CSV, TSV or Parquet with a column for each thing that is said of a row.
+"""Write results as a table: CSV, TSV or Parquet with a column for each value of a row.
 
-A run writes JSONL beside it, which can be taken up after a break, and the table is made of that at the end.
+A run writes JSONL next to it, which can be resumed, and converts it at the end.
 """
 
 import contextlib
@@ -21,36 +21,36 @@ from gradewire_cli.rows.row import Row
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
-"""Suffixes of outputs that are tables, in small letters."""
+"""Suffixes of outputs that are tables, in lower case."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Columns of no use to people, so they are the last."""
+"""Columns for programs, so they come last."""
 
 
 def is_table(path: Path) -> bool:
-    """Tell whether an output of this name is a table, and no JSONL.
+    """Return whether an output of this name is a table and not JSONL.
 
     Raises:
-        InputError: The name tells of another format, or pyarrow is missing.
+        InputError: The name has another format's suffix, or pyarrow is missing.
     """
     suffix = path.suffix.lower()
     if suffix in _PARQUET:
         _pyarrow(path)
     elif suffix not in _DELIMITERS and suffix not in _LINES and not path.exists():
-        raise InputError(f"--out {path}: cannot write {suffix}: give .jsonl, .csv, .tsv or .parquet")
+        raise InputError(f"--out {path}: cannot write {suffix}. Use .jsonl, .csv, .tsv or .parquet")
     return suffix in TABLE_SUFFIXES
 
 
 def part_of(path: Path) -> Path:
-    """Return where the rows of a table stand until all are there."""
+    """Return the path of a table's unfinished rows."""
     return path.with_name(f"{path.name}.part.jsonl")
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Make the table of an output file, all or nothing; when it returns the table outlasts a power cut.
+    """Write an output file's table durably, all or nothing.
 
     Raises:
         InputError: The table cannot be written.
@@ -69,10 +69,10 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Return the statuses of each row of a table that was made of these rows by these metrics, as far as it tells.
+    """Return the statuses of each row of a table made from these rows with these metrics.
 
     Raises:
-        InputError: Says what differs.
+        InputError: The table differs; the message says how.
     """
     statuses: list[set[str]] = []
     remaining = iter(rows)
@@ -91,22 +91,22 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a whole table, and row {len(statuses) + 1} of it is not that of the input, which has changed, "
-        "grown or shrunk since: give another --out, or --overwrite"
+        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed. "
+        "Use another --out, or --overwrite"
     )
 
 
 @contextlib.contextmanager
 def _named_format_errors(path: Path) -> Iterator[None]:
-    """Turn errors of a table that is none into the command's."""
+    """Turn errors of an invalid table into InputError."""
     try:
         yield
     except (csv.Error, ValueError) as error:
-        raise InputError(f"{path} is no table that gradewire score wrote ({error}): give another --out") from error
+        raise InputError(f"{path} is not a table of gradewire score ({error}). Use another --out") from error
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table by the names of their columns."""
+    """Yield the rows of a table by column name."""
     if path.suffix.lower() in _PARQUET:
         _, parquet = _pyarrow(path)
         with parquet.ParquetFile(path) as file:
@@ -119,17 +119,17 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield rows of an output file; the first one has the lines of its metrics."""
+    """Yield the rows of an output file; only the first has metric identifiers."""
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with one value a cell: METRIC.KEY for a score, input columns under their own names."""
+    """Return a row with one value per cell: METRIC.KEY for a score, input columns under their own names."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
-        # A column may be called as one of the output is, in this row or in another.
+        # A column may have the name of an output's column, in this row or in another.
         taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
         cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
@@ -173,9 +173,9 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
         "list of int": pa.list_(pa.int64()),
         "list of str": pa.list_(pa.string()),
     }
-    # Whatever is not of one kind is JSON: two kinds of one column would be two columns for whoever reads it.
+    # Mixed types become JSON, for readers expect one type in a column.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    # Names are text too, and two of them have to stay two.
+    # Names are text too: escape surrogates instead of replacing them, so that they stay distinct.
     names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
     schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:
@@ -192,14 +192,14 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Return a value as its column has it; a lone surrogate, which UTF-8 cannot hold, is replaced as in CSV."""
+    """Return a value in its column's type; replaces lone surrogates, which UTF-8 cannot hold, as CSV does."""
     if value is None:
         return None
     match kind:
         case "json":
             return printable(_json(value))
         case "float":
-            return float(value)  # of integers, pyarrow takes those alone that a float has exactly
+            return float(value)  # pyarrow accepts only integers that a float holds exactly
         case "str":
             return printable(value)
         case "list of str":
@@ -212,5 +212,5 @@ def _pyarrow(path: Path) -> tuple[Any, Any]:
         import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
         from pyarrow import parquet  # noqa: PLC0415 - as above
     except ImportError:
-        raise InputError(f"--out {path}: writing Parquet needs pyarrow: pip install 'gradewire[parquet]'") from None
+        raise InputError(f"--out {path}: Parquet needs pyarrow. Run: pip install 'gradewire[parquet]'") from None
     return pa, parquet

@@ -1,9 +1,8 @@
-"""The output file: rows as lines of JSON with their metric lines, in order, flushed whole, found again after a break.
+"""The output file: ordered JSON lines that are flushed whole, and resumed after an interruption.
 
-A run that was interrupted is picked up where the file ends. Where rows in the middle have to be scored again (the
-server was away, or the input changed there), the file is cut before the first of them and the good rows behind it wait
-in FILE.resume until their turn comes; so the file is in order at all times and nothing that was scored is lost:
-results of rows that are no longer in the input stay in FILE.resume.
+An interrupted run continues at the end of the file. If rows in the middle must be scored again (the server was down, or
+the input changed), the file is cut before the first of them, and the good rows after it wait in FILE.resume for their
+turn. So the file is always in order and no score is lost: results of rows that left the input stay in FILE.resume.
 """
 
 import contextlib
@@ -25,21 +24,21 @@ from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
-"""Parameters of cider and bertscore that name the corpus over which weights are counted."""
+"""Parameters of cider and bertscore that name the corpus for their weights."""
 _NAMING: Final = ("line", "decided_by")
-"""Fields of a result that begin with a metric's name."""
-# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+"""Result fields that begin with a metric's name."""
+# Old output files lack `correct`. These metrics have a score that is itself a verdict.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
-_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
+_OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the lines that a row of an output has, by label; none in a row behind the first."""
+    """Return a row's metric identifiers by label; only the first row of an output has them."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
 def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row with the names that metrics have now: in labels, in lines, and where a result says who decided."""
+    """Return the row with current metric names in labels, identifiers and `decided_by`."""
     scores = {
         current(label): {**result, **{key: current(result[key]) for key in _NAMING if key in result}}
         for label, result in row["scores"].items()
@@ -48,13 +47,13 @@ def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row with the lines of its metrics; those that it has itself stay."""
+    """Return the row with its metric identifiers; existing ones stay."""
     known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
     return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
 
 
 def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row without the lines of its metrics."""
+    """Return the row without its metric identifiers."""
     scores = {
         label: {key: value for key, value in result.items() if key != "line"} for label, result in row["scores"].items()
     }
@@ -62,12 +61,12 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuse to mix scores of different definitions: those of a row of an output file, and what a run computes.
+    """Refuse to mix scores of an output file with those of a run that computes other metrics.
 
-    Lines of one text may still mean two corpora: of a set that grows, where its content is not named.
+    Equal identifiers may still mean two corpora: those of a growing set whose content they do not name.
 
     Raises:
-        InputError: Says what differs, or what nobody can tell.
+        InputError: The metrics differ, or may differ; the message says how.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
     _refuse_former(path, there)
@@ -75,22 +74,22 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
         for label, line in lines.items():
             if counts_over_unknown(line):
                 raise InputError(
-                    f"{path}: {label} counts over a prepared reference set, and its line, {line}, does not say over "
-                    "which content (NAME@DIGEST): the set may have grown since; give another --out, or --overwrite"
+                    f"{path}: {label} counts over a prepared reference set, and its identifier {line} does not name "
+                    "the content (NAME@DIGEST), so the set may have grown. Use another --out, or --overwrite"
                 )
         return
     if there.keys() != lines.keys():
         raise InputError(
-            f"{path} has the metrics {', '.join(there)} and this run computes {', '.join(lines)}: name those of the "
-            f"file, --metrics {shlex.quote(','.join(there))}, give another --out, or --overwrite"
+            f"{path} has the metrics {', '.join(there)}, but this run computes {', '.join(lines)}. Name those of the "
+            f"file (--metrics {shlex.quote(','.join(there))}), or use another --out, or --overwrite"
         )
     differing = next(label for label in there if there[label] != lines[label])
     difference = _difference(there[differing], lines[differing])
-    # Options do not bring a version back.
+    # Options cannot restore an old version.
     same = "" if "version" in difference and there[differing] and lines[differing] else "the same options, "
     raise InputError(
-        f"{path} differs in {' and '.join(difference) or 'the line'} of {differing}: the file has "
-        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: give {same}another "
+        f"{path}: {differing} differs in {' and '.join(difference) or 'the identifier'}: the file has "
+        f"{there[differing] or 'nothing'}, but this run computes {lines[differing] or 'nothing'}. Use {same}another "
         "--out, or --overwrite"
     )
 
@@ -101,7 +100,7 @@ def _difference(there: str, here: str) -> list[str]:
 
 
 def line_parts(line: str) -> dict[str, str]:
-    """Return what a metric line says: preset, version, and each parameter by its name."""
+    """Return the parts of a metric identifier: preset, version, and each parameter by name."""
     definition, _, version = line.partition("?")[0].partition("/")
     return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
@@ -111,35 +110,35 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Tell whether a metric counts over a prepared corpus that may grow, for its line names no content."""
+    """Return whether a metric counts over a prepared corpus of unnamed content, which may grow."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return one line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
+    """Return one line of JSON with readable letters, except lone surrogates, which UTF-8 cannot hold.
 
-    A kept column may hold NaN or an infinity, which JSON does not have: they become null.
+    NaN and infinities in kept columns become null.
     """
     try:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # JSON escapes a surrogate in the same way.
+    # JSON has the same escapes for surrogates.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows of an output; the first row of all has the lines of the metrics of all rows."""
+    """Encode rows of an output; only the first row of all keeps the metric identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
 def output_files(output: Path) -> list[Path]:
-    """Return the files of an output: itself, or in order the parts of a folder that `gradewire bulk` wrote."""
+    """Return an output's files: itself, or in order the parts in a folder of `gradewire bulk`."""
     if not output.is_dir():
         return [output]
-    # Both may be there if a part was scored again, and "done" comes before "unanswered".
+    # If a part was scored again, both may exist; "done" comes before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -147,13 +146,13 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield rows of an output file with their end (offset in bytes); a torn last line is left out.
+    """Yield rows of an output file with their end offset in bytes; skips a torn last line.
 
-    Every row has the lines of its metrics, which stand in the first row of a file alone; metrics have the names that
-    they have now. With `to_go_on` a file that has former ones is refused, for rows to come would be called otherwise.
+    Adds the first row's metric identifiers to all rows, and current metric names. With `to_go_on`, refuses files with
+    former names, because new rows would have other ones.
 
     Raises:
-        InputError: A line in the middle is no output row, or has former names where it must not.
+        InputError: A line is not an output row, or has former names with `to_go_on`.
     """
     lines: dict[str, str] = {}
     with path.open("rb") as stream:
@@ -165,7 +164,7 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
             except (ValueError, KeyError, TypeError, AttributeError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
+                raise InputError(f"{path}: line {number} is not an output row of gradewire score. Use another file")
             if to_go_on:
                 _refuse_former(path, written["scores"])
             lines |= lines_of(row)
@@ -173,24 +172,24 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
 
 
 def _refuse_former(path: Path, labels: Iterable[str]) -> None:
-    """Refuse an output in which a metric has a former name; raises `InputError`."""
+    """Raise InputError if an output has a metric's former name."""
     former = [label for label in labels if current(label) != label]
     if former:
-        now = ", ".join(f"{label} is called {current(label)} now" for label in former)
+        now = ", ".join(f"{label} is now called {current(label)}" for label in former)
         raise InputError(
-            f"{path} was written by an older gradewire, and {now}: it can be read as before, but no rows are added "
-            "to it; give another --out, or --overwrite"
+            f"{path} was written by an older gradewire: {now}. It can still be read, but not extended. Use another "
+            "--out, or --overwrite"
         )
 
 
 def count_results(path: Path) -> int:
-    """Return rows of an output file as it stands: whole lines, even where one is no output row."""
+    """Return the number of complete lines of an output file, whatever they hold."""
     with path.open("rb") as stream:
         return sum(1 for _ in whole_lines(stream))
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Return True if a result calls the answer right: by its verdict, or in older files by a score of 0 or 1."""
+    """Return True if a result is right: by its verdict, or by a score of 1 in older files."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -200,7 +199,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Return True if a result of the row failed for lack of a server or of time: another try may help."""
+    """Return True if a result of the row failed for lack of a server or of time, so that a retry may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
@@ -213,7 +212,7 @@ class ResultsFile:
     """An output file under construction; close it, or use it with `with`.
 
     Attributes:
-        resumed_rows: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
+        resumed_rows: Existing rows that are not scored again, first in the file, then in FILE.resume.
     """
 
     path: Path
@@ -229,7 +228,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """The file in which good rows wait that stand behind rows to be scored again."""
+        """The file for good rows that follow rows to be scored again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
@@ -242,7 +241,7 @@ class ResultsFile:
         self._journal.__exit__(*error)
 
     def create(self) -> None:
-        """Begin an empty file in place of what is there; raises InputError."""
+        """Begin an empty file in place of an existing one; raises InputError."""
         self._journal.begin()
         with named_errors(self.path):
             self.aside_path.unlink(missing_ok=True)
@@ -256,7 +255,7 @@ class ResultsFile:
         resume: bool,
         input_rows: int | None = None,
     ) -> Iterator[Row]:
-        """Begin the file, or go on with it as `resume` does; return the rows that are left to be scored."""
+        """Begin the file, or continue it as `resume` does; return the rows still to score."""
         if not resume:
             self.create()
             return rows
@@ -270,14 +269,13 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Find the rows that are done; changes nothing where it refuses.
+        """Find the finished rows; changes nothing if it raises.
 
         Returns:
-            The rows that were read and are not done: at most one, unless the file has finished rows and the first of
-            them comes late.
+            Rows that were read and are not finished: at most one, unless the file's first finished row comes late.
 
         Raises:
-            InputError: The file was made with something else, from another input, or cannot be written.
+            InputError: The file was made with other settings, from another input, or cannot be written.
         """
         pending: list[Row] = []
         finished: dict[tuple[int, str], tuple[Path, int]] = {}
@@ -306,7 +304,7 @@ class ResultsFile:
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
-                # Together with those that wait there already.
+                # Add the rows that already wait there.
                 self._gather(finished)
                 self._aside_stream = self.aside_path.open("rb")
             else:
@@ -316,7 +314,7 @@ class ResultsFile:
         return pending
 
     def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
-        """Yield the results of the file, then those of FILE.resume, each with its file, begin and end in bytes."""
+        """Yield the file's results, then those of FILE.resume, each with file, begin and end in bytes."""
         for source in filter(Path.exists, (self.path, self.aside_path)):
             begin = 0
             for end, result in read_results(source, to_go_on=True):
@@ -324,7 +322,7 @@ class ResultsFile:
                 begin = end
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
-        # A line that could not be read, now or then, has no columns, whatever was to be kept.
+        # An unreadable line has no columns, whatever --keep-columns says.
         if (row.item is None and not row.kept_columns) or ("input" not in result and _was_unreadable(result)):
             return
         there, given = (
@@ -332,7 +330,7 @@ class ResultsFile:
         )
         if there != given:
             raise InputError(
-                f"{self.path} has these columns of the input: {there}; --keep-columns says: {given}. Give the same, or "
+                f"{self.path} has these columns of the input: {there}. --keep-columns names: {given}. Use the same, or "
                 "another --out"
             )
 
@@ -346,7 +344,7 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Read on until a row of the input is one of the file; a file that shares none belongs to another input."""
+        """Read until a row of the input is in the file; a file without any belongs to another input."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []
@@ -357,12 +355,10 @@ class ResultsFile:
                 return further
             if row.index >= last:
                 break
-        raise InputError(
-            f"{self.path} has {len(finished)} finished rows, none of which is a row of this input: {_OTHER_INPUT}"
-        )
+        raise InputError(f"{self.path} has {len(finished)} finished rows, but none is in this input: {_OTHER_INPUT}")
 
     def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Write the rows that stand at these places into FILE.resume."""
+        """Write the rows at these places into FILE.resume."""
         self._aside = {}
         with contextlib.ExitStack() as stack:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
@@ -376,7 +372,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """Return the result of a row that waits in FILE.resume, if it is there and of the same content."""
+        """Return a row's result from FILE.resume if it has the same content; else None."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -384,17 +380,16 @@ class ResultsFile:
         return with_lines(json.loads(self._aside_stream.readline()), self._lines)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows and flush them; raises InputError where the disk does not take them."""
+        """Append rows and flush them; raises InputError if the disk fails."""
         listed = list(rows)
         self._journal.write(encode_rows(listed, first=not self._has_first))
         self._has_first = self._has_first or bool(listed)
 
     def finish(self) -> str:
-        """End the file after its last row.
+        """Complete the file after its last row.
 
         Returns:
-            What is to be said of rows of an earlier run that are not in the file now, because no row of the input is
-            like them: they stay in FILE.resume; "" where there are none.
+            A sentence on earlier results that match no row of the input and stay in FILE.resume; "" without any.
 
         Raises:
             InputError: The file cannot be written.
@@ -408,4 +403,4 @@ class ResultsFile:
             self.aside_path.unlink(missing_ok=True)
             return ""
         self._gather(left)
-        return f"{len(left)} earlier results fit no row of the input any more: they stay in {self.aside_path}"
+        return f"{len(left)} earlier results no longer match a row of the input and stay in {self.aside_path}"

@@ -1,4 +1,4 @@
-"""Summary of a run: means with intervals, failures by reason, remarks; printed for people and as a document."""
+"""Summarize a run: means with intervals, failures by reason, notes; as text and as a document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-# Less than this between a mean and a share of rows misleads nobody.
+# A smaller gap between a mean and a share of rows is not misleading.
 _FAR = 0.05
 
 
@@ -38,11 +38,11 @@ class Summary:
     """All metrics over the rows so far.
 
     Attributes:
-        failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
+        failed_rows: Rows with at least one failure; an empty prediction is not a failure.
         unscored_rows: Rows that lack at least one score.
-        texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
-        seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
-        prices: Of the judges' tokens; None where they cost nothing that is known of.
+        texts: Texts of this run by their source; a judge's texts are in its tally.
+        seconds: Seconds by stage for the same rows; shared work counts fully for each row.
+        prices: Prices of the judges' tokens; None if no cost is known.
     """
 
     rows: int = 0
@@ -54,19 +54,19 @@ class Summary:
     prices: JudgePrices | None = None
 
     def count(self, statuses: AbstractSet[str]) -> None:
-        """Take in a row of which only the statuses are known."""
+        """Count a row with known statuses."""
         self.rows += 1
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
 
     def fails(self, on: FailOn) -> bool:
-        """Tell whether there is a row on which --fail-on has the command fail."""
+        """Return whether a row makes the command fail under --fail-on."""
         return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
-        """Take in an output row, what it cost where that is known, and the row that it is of."""
+        """Count an output row with its costs, if known, and its input row."""
         self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
@@ -87,26 +87,26 @@ class Summary:
                 self.seconds[name] += getattr(timing, f"{name}_s")
 
 
-def remarks(summary: Summary) -> Iterator[str]:
-    """Yield a sentence on means far from the share of right answers, and the next step for unfitted verdicts."""
+def result_notes(summary: Summary) -> Iterator[str]:
+    """Yield a sentence on means far from the share of right answers, and the next step for uncalibrated verdicts."""
     misleading = [
-        f"{label} calls {tally.share_right:.1%} of the rows right, and its mean is {tally.mean:.3f}"
+        f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
-        # NaN, where a metric gives no verdict, is not more than anything.
+        # NaN, from a metric without verdicts, compares as False.
         if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
     ]
     if misleading:
         there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
-            f"a mean is no share of right answers: {'; '.join(misleading)}. Read the share right, or "
+            f"a mean is not a share of right answers: {'; '.join(misleading)}. Read the share right, or "
             f"{'the mean of' if there else 'score'} {Correctness.name}, "
             f"{'' if there else 'whose mean is '}a probability"
         )
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
             yield (
-                f"{label} is {ScoreWarning.UNCALIBRATED}: nobody fitted the threshold of its verdicts to this encoder. "
-                f"Next step: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
+                f"{label} is {ScoreWarning.UNCALIBRATED}: its verdict threshold was not fitted to this encoder. "
+                f"Run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
             )
 
 
@@ -116,12 +116,12 @@ def _is_probability(tally: MetricTally) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """Facts of a run beside its scores.
+    """Facts of a run besides its scores.
 
     Attributes:
-        command: What gives the same scores again; empty where there are none.
-        server_version: Version of gradewire there; "" where nobody asked.
-        notes: What people should know of the input's cells, in sentences.
+        command: The command that gives the same scores; "" without scores.
+        server_version: gradewire version of the server; "" if unknown.
+        notes: Sentences about the input's cells for the user.
     """
 
     command: str
@@ -134,7 +134,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
+    """Return the summary for --summary-json, over all rows including earlier runs; NaN becomes null."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -185,13 +185,13 @@ def _print_means(summary: Summary) -> None:
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
-    """Print the summary of all rows, those of earlier runs included."""
+    """Print the summary of all rows, including those of earlier runs."""
     _print_means(summary)
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
     failures = (f"{', '.join(labels)}: {text}" for labels, text in _notes(summary))
-    tell(map(printable, itertools.chain(failures, remarks(summary))))
+    tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
             click.echo(printable(f"{label}: {said}"), err=True)
@@ -216,25 +216,27 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
         click.echo(f"{texts} texts: {found}", err=True)
     if waited_s := sum(summary.seconds.values()):
         shares = ", ".join(f"{name} {seconds / waited_s:.0%}" for name, seconds in summary.seconds.items())
-        click.echo(f"rows waited for: {shares} (shared work counted for each row)", err=True)
+        click.echo(f"time by stage: {shares} (shared work counts for each row)", err=True)
     if run.command:
-        click.echo(f"the same again: {run.command}", err=True)
+        click.echo(f"reproduce: {run.command}", err=True)
 
 
 def _uncertain_text(tally: MetricTally) -> str:
     judged = tally.verdicts.total()
-    text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}). Review them"
     return (
-        text if tally.uncertain == judged else f"{text}; share right of the others {number(tally.share_right_certain)}"
+        text
+        if tally.uncertain == judged
+        else f"{text}; of the others, the share right is {number(tally.share_right_certain)}"
     )
 
 
 def _notes(summary: Summary) -> list[tuple[list[str], str]]:
-    """Return failures and warnings, each once, with all metrics of which it holds."""
+    """Return distinct failures and warnings, each with its metrics."""
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [
-            f"{status}, for instance {identifier}: {message or 'no message'}"
+            f"{status}, for example {identifier}: {message or 'no message'}"
             for status, (identifier, message) in tally.examples.items()
         ]
         if tally.warnings:

@@ -1,4 +1,4 @@
-"""Forms of tables in files: Markdown, tidy CSV, LaTeX and JSON."""
+"""Write tables to files as Markdown, tidy CSV, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gradewire_cli.results.tables import Cell, Table, Value
 CSV_COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")
 _LATEX_HEAD = (
     "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
-    "% Names in scripts that pdflatex has no letters for need lualatex or xelatex.",
+    "% Names in scripts without pdflatex letters need lualatex or xelatex.",
 )
-# Tables between two page breaks.
+# Number of tables between page breaks.
 _FLOATS_A_PAGE = 12
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -38,37 +38,37 @@ _LATEX_ESCAPES = {
     **{letter: f"\\{letter}" for letter in "{}$&#_%"},
 }
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX_ESCAPES)))
-# Two of them are drawn as one sign: a dash, a quotation mark.
+# LaTeX draws two of these as one sign: a dash, a quotation mark.
 _LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
-# A sign, not a hyphen: before a number that nothing is joined to.
+# A minus sign, not a hyphen: it precedes a number and follows nothing.
 _LATEX_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
 def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
-    """Return the tables as GitHub's Markdown, titles as bold lines, and the notes as a list of literal lines."""
+    """Return the tables as GitHub Markdown with bold titles, and the notes as a literal block."""
     blocks = []
     for table in tables:
-        # Never cut: pages scroll a wide table, and one table is easier to read than its pieces.
+        # Wide tables stay whole: pages scroll them.
         rule = f"|{'---|' * table.heads}{'---:|' * (len(table.columns) - table.heads)}"
         lines = [f"**{table.title}**", "", _markdown_row(table.columns), rule]
         blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
     if notes:
-        # A fence longer than any run of backticks in a note, which may quote the file.
+        # The fence must be longer than any run of backticks in a note.
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", "\n".join(notes)) or [""]))
         blocks.append("\n".join([fence, *notes, fence]))
     return "\n\n".join(blocks) + "\n"
 
 
 def _markdown_row(cells: Sequence[Cell]) -> str:
-    # A label is a metric line at worst, and a data set is called as the file says: neither may end a cell or a row.
+    # Metric identifiers and data set names may contain anything, but must not end a cell or a row.
     escaped = (" ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
 
 def to_tidy_csv(tables: Iterable[Table]) -> str:
-    """Return a line for each cell: table, row, column, the number with its interval and p, and its text.
+    """Return a line for each cell: table, row, column, the number with its interval and p value, and its text.
 
-    A number that is not defined, and an interval that there is not, is an empty cell.
+    Undefined numbers and missing intervals are empty cells.
     """
     stream = io.StringIO()
     writer = csv.writer(stream)
@@ -79,7 +79,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # A number in front of the name, in a column that has none, changes with every model that joins.
+    # A rank before the name, in a column without a head, changes with every new model: leave it out.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -92,16 +92,16 @@ def _csv_lines(table: Table) -> Iterator[list[str]]:
 def _exact(value: float) -> str:
     if not math.isfinite(value):
         return ""
-    # The shortest text that reads as this number again.
+    # The shortest text that parses to this number.
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
 def to_latex(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
-    """Return the tables as LaTeX, each as a float with its title as caption, and the notes as comments at the top."""
+    """Return the tables as LaTeX floats with titles as captions, and the notes as comments at the top."""
     comments = [f"% {' '.join(_written(note).split())}" for note in notes]
     lines = [*_LATEX_HEAD, *comments]
     for place, table in enumerate(tables):
-        # LaTeX gives up where too many floats wait for a page.
+        # LaTeX fails if too many floats wait for a page.
         lines += [*(["", r"\clearpage"] if place and place % _FLOATS_A_PAGE == 0 else []), "", _float(table)]
     return "\n".join(lines) + "\n"
 
@@ -126,24 +126,24 @@ def _float(table: Table) -> str:
 
 def _latex_row(cells: Sequence[Cell]) -> str:
     row = " & ".join(escaped(str(cell)) for cell in cells)
-    # The end of the line before takes options: [ and * there are theirs.
+    # A line end in LaTeX takes options: [ and * after it would be read as such.
     return rf"{{}}{row} \\" if row.startswith(("[", "*")) else rf"{row} \\"
 
 
 def escaped(text: str) -> str:
-    """Return a text as LaTeX prints it: one line, no character of it a command."""
+    """Return a text on one line with all LaTeX commands escaped."""
     pieces = _LATEX_MINUS.split(" ".join(_written(text).split()))
     literal = (_LATEX_SPECIAL.sub(lambda found: _LATEX_ESCAPES[found[0]], piece) for piece in pieces)
     return "$-$".join(_LATEX_LIGATURE.sub(r"\1{}", piece) for piece in literal)
 
 
 def _written(text: str) -> str:
-    """Return the text without controls, and without what UTF-8 cannot hold: TeX stops at both."""
+    """Return the text without control characters and surrogates, at which TeX stops."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
 def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files of `table_file_options`, by option."""
+    """Return the files of `table_file_options` by option."""
     names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
     return {option: options[name] for option, name in names.items()}
 
@@ -151,7 +151,7 @@ def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def write_tables(
     files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
 ) -> None:
-    """Write the files of `table_files`: JSON with all values, and the tables in three forms; raises InputError."""
+    """Write the files of `table_files`: JSON with all values, and tables in three formats; raises InputError."""
     if (path := files["--json"]) is not None:
         write_json(path, document)
     if (path := files["--markdown"]) is not None:
@@ -163,22 +163,22 @@ def write_tables(
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a document of mappings, sequences and dataclasses; raises InputError where that cannot be."""
+    """Write a document of mappings, sequences and dataclasses; raises InputError on failure."""
     write_text(path, json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file; a lone surrogate of the input becomes a question mark, for UTF-8 cannot hold it.
+    """Write a file; lone surrogates, which UTF-8 cannot hold, become question marks.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     with named_errors(path):
         path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; NaN and infinities become None."""
+    """Return a value that JSON can hold; NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

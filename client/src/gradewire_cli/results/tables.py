@@ -1,4 +1,4 @@
-"""Tables of values: one model for the terminal, files and pages; rich is imported when needed."""
+"""Tables of values: one model for terminal, files and pages; rich is imported when needed."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ STATISTICS: Final[dict[str, dict[str, str]]] = tomllib.loads(
     (resources.files("gradewire_cli.results") / "statistics.toml").read_text(encoding="utf-8")
 )
 TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTICS.items()}
-# Characters between two columns of a table in a terminal.
+# Width of the gap between columns in a terminal.
 _GAP_CHARACTERS = 3
 
 ALL_ROWS = "all rows"
-# Rows that lack what other rows of the table have.
+# The name of rows without a data set or model that others have.
 NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
-# Width without a terminal: no cell is folded.
+# Width of tables without a terminal, where no cell folds.
 LOG_COLUMNS = 160
 FURTHER_TABLES = "further tables: --all-tables"
 SHOWN_PAIRS = 6
-"""Pairs of annotators that tables and pages name, those with the most items: pairs grow with the square."""
-# Characters at the ends of a table in a terminal.
+"""Maximum number of annotator pairs in tables and pages: those with most items. Pairs grow with the square."""
+# Width of a table's edges in a terminal.
 _EDGE_CHARACTERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell with a number: as it was computed, and as people read it.
+    """A cell with a number: its exact value and its text.
 
     Attributes:
-        value: The number as it was computed; NaN where it is not defined.
-        low: Lower bound of its 95 % interval; NaN without one.
+        value: The exact number; NaN if undefined.
+        low: Lower bound of the 95 % interval; NaN without one.
         high: Upper bound; NaN without an interval.
-        p_value: Of a difference; NaN without one.
-        remarks: Texts that belong to the number: its p value, the cells of a mean.
+        p_value: The p value of a difference; NaN without one.
+        notes: Notes that follow the number: its p value, the cells of a mean.
     """
 
     text: str
@@ -63,17 +63,17 @@ class Value:
     high: float = math.nan
     p_value: float = math.nan
     bounds: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return everything in one line, as a terminal shows it."""
-        # Without the 0 before the point: intervals are read by their digits.
+        """Return everything in one line for a terminal."""
+        # Omit the 0 before the point, to make intervals easier to read.
         bounds = ", ".join(re.sub(r"^(-?)0\.", r"\1.", bound) for bound in self.bounds)
-        return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.remarks])
+        return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.notes])
 
     def beside(self, note: str) -> Value:
-        """Return the same value with a note in brackets behind it."""
-        return replace(self, remarks=(*self.remarks, f"({note})"))
+        """Return the same value followed by a note in brackets."""
+        return replace(self, notes=(*self.notes, f"({note})"))
 
 
 Cell = Value | str
@@ -84,11 +84,11 @@ class Table:
     """A table of values and texts.
 
     Attributes:
-        columns: Heads; a line break in them is one in the terminal.
-        rows: Cells; the first of each name the row, and stand again wherever the table is cut.
+        columns: Heads; line breaks in them apply in the terminal.
+        rows: Cells; the first ones of each row name it and repeat if the table is cut.
         heads: Number of cells that name a row.
-        explained: Meaning of columns, by head; pages show it.
-        filters: Values of each row that the selection boxes of a page choose by; empty without such boxes.
+        explained: Explanations of columns by head, for pages.
+        filters: Each row's values for a page's selection boxes; empty without boxes.
     """
 
     title: str
@@ -100,7 +100,7 @@ class Table:
     note: str = ""
 
     def cut(self, width: int) -> Iterator[Table]:
-        """Yield the same columns in as few tables as fit into `width` characters, with at least one value in each."""
+        """Yield the columns in as few tables of at most `width` characters as possible, each with a value."""
         widths = [
             max(len(line) for cell in column for line in str(cell).split("\n"))
             for column in zip(self.columns, *self.rows, strict=True)
@@ -122,7 +122,7 @@ class Table:
 
 
 def number(value: float, *, digits: int = 3) -> str:
-    """Return a number for people; a dash where it is not defined."""
+    """Return a readable number; a dash if undefined."""
     return UNDEFINED if math.isnan(value) else f"{value:.{digits}f}"
 
 
@@ -132,7 +132,7 @@ def measured(value: float, *, digits: int = 3) -> Value:
 
 
 def count(value: int) -> Value:
-    """Return a number of rows or the like."""
+    """Return a count, for example of rows."""
     return Value(str(value), value)
 
 
@@ -154,7 +154,7 @@ def bare(estimate: Estimate) -> Value:
 
 
 def differing(difference: Difference) -> Value:
-    """Return a difference, its interval and its p value; one digit more than a value, for differences are small."""
+    """Return a difference, its interval and p value; differences are small, so they get one more digit."""
     numbers = (difference.value, difference.low, difference.high, difference.p_value)
     if math.isnan(difference.value):
         return Value(UNDEFINED, *numbers)
@@ -162,38 +162,38 @@ def differing(difference: Difference) -> Value:
     if math.isnan(difference.low):
         return Value(text, *numbers)
     bounds = (f"{difference.low:+.4f}", f"{difference.high:+.4f}")
-    return Value(text, *numbers, bounds=bounds, remarks=(str(p_of(difference)),))
+    return Value(text, *numbers, bounds=bounds, notes=(str(p_of(difference)),))
 
 
 def p_of(difference: Difference) -> Value:
-    """Return the p value of a difference; "no p" where there is none."""
+    """Return the p value of a difference, or "no p"."""
     if math.isnan(difference.p_value):
         return Value("no p")
     if difference.p_value >= 0.001 and difference.at_floor:
-        # So few draws can say no less; rounded up, so that what is written is true.
+        # With few draws, the p value has a lower limit; round it up, so that the text is true.
         return Value(f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}", p_value=difference.p_value)
     return p_value(difference.p_value)
 
 
 def p_value(value: float) -> Value:
-    """Return a p value; the smallest that is written out is 0.001."""
+    """Return a p value; smaller ones than 0.001 are not written out."""
     if math.isnan(value):
         return Value(UNDEFINED)
     return Value("p < 0.001" if value < 0.001 else f"p = {value:.3f}", p_value=value)
 
 
 def of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean of cells, with the number of cells in it where these are not all."""
+    """Return a mean of cells, with the number of its cells unless these are all."""
     return value if cells in {0, cells_in_all} else value.beside(f"{cells} of {cells_in_all}")
 
 
 def cells_mean(mean: CellsMean) -> Value:
-    """Return a mean of cells with its interval, and the number of cells in it where these are not all."""
+    """Return a mean of cells with its interval, and the number of its cells unless these are all."""
     return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
-    """Name of each cell: its level decides, so that rows without a data set or model never pass for all rows."""
+    """Return a name for each cell by its level, so that rows without data set or model never pass for all rows."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
     return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
 
@@ -203,19 +203,19 @@ def _name_of_line(cell: CellAgreement) -> str:
 
 
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
-    """Return data set and model of each cell ("" where its rows have none), with `between` between the two.
+    """Return data set and model of each cell ("" if its rows have none), joined by `between`.
 
-    Takes all cells of a table together: what none of them has is not named.
+    Takes all cells of a table at once: leaves out a part that all cells lack.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):
-        # Nothing tells rows apart, so that there is one cell.
+        # Without data sets and models there is a single cell.
         return [ALL_ROWS for _ in pairs]
     return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
 
 
 def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[str]) -> None:
-    """Print tables and notes on standard output, and what stands beside them on standard error."""
+    """Print tables and notes on standard output, and `aside` on standard error."""
     print_tables(tables)
     for note in notes:
         click.echo(note)
@@ -223,7 +223,7 @@ def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[s
 
 
 def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> None:
-    """Print tables on standard output, or on `stream`, each as wide as the terminal at most."""
+    """Print tables on standard output or `stream`, each at most as wide as the terminal."""
     out = stream or sys.stdout
     for table in tables:
         for part in table.cut(columns_of(out) - _EDGE_CHARACTERS):
@@ -234,7 +234,7 @@ def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> No
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO, heads: int = 1
 ) -> None:
-    """Print a table; the first `heads` columns read from the left, numbers from the right, and nothing is cut off."""
+    """Print a table: the first `heads` columns left-aligned, numbers right-aligned, and nothing cut off."""
     from rich import box  # noqa: PLC0415 - only when printing
     from rich.console import Console  # noqa: PLC0415 - only when printing
     from rich.table import Table as RichTable  # noqa: PLC0415 - only when printing
@@ -252,12 +252,12 @@ def print_table(
 
 
 def columns_of(stream: TextIO) -> int:
-    """Return width of the terminal, or of a log where there is none."""
+    """Return the width of the terminal, or of a log without one."""
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
 def _writable(cell: str) -> str:
-    """Return a cell without control codes and lone surrogates: names come from the file, not from us."""
+    """Return a cell without control codes and lone surrogates, which names in files may contain."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 

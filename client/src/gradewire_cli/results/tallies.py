@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gradewire_stats.estimated_mean import EstimatedMean
 
 _DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""Fields by which `auto` draws its sample."""
+"""Fields that `auto` samples by."""
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
 """Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
 
 
 def asks_judge(label: str) -> bool:
-    """Tell whether a label, or a metric line, names a metric that asks a judge."""
+    """Return whether a label or metric identifier names a metric that needs a judge."""
     name = label.partition("?")[0].partition("/")[0].partition(":")[0]
     kind = METRIC_TYPES.get(name)
     return kind is not None and kind.needs_judge
@@ -41,7 +41,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote in this run, and the rows whose tokens their server does not tell."""
+    """Tokens that judges read and wrote in this run, and the number of rows whose tokens are unknown."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -49,16 +49,16 @@ class PaidTokens:
     written: int = 0
 
     def __bool__(self) -> bool:
-        """Tell whether a judge was asked for anything."""
+        """Return whether a judge was called."""
         return self.rows + self.unknown_rows > 0
 
     def __add__(self, other: PaidTokens) -> PaidTokens:
-        """Return both together."""
+        """Return the sum of both."""
         return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """Take in one result that a judge decided."""
-        # Files of before have 0 where a server did not say.
+        """Count a result that a judge decided."""
+        # Old files have 0 if a server reported no tokens.
         if result.get("prompt_tokens"):
             self.rows += 1
             self.read += result["prompt_tokens"]
@@ -67,11 +67,11 @@ class PaidTokens:
             self.unknown_rows += 1
 
     def text(self, prices: JudgePrices | None) -> str:
-        """Say the tokens, and their price if there is one; empty where nothing was asked."""
+        """Return a sentence on the tokens, and their price if known; "" without any."""
         if not self:
             return ""
         if not self.rows:
-            return "this run used tokens that the judge's server does not count: price unknown"
+            return "the judge's server does not report this run's tokens: price unknown"
         text = f"this run used {self.read} tokens read and {self.written} written"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"
@@ -80,18 +80,18 @@ class PaidTokens:
 
 @dataclass(slots=True)
 class JudgeTally:
-    """One metric of a judge over the rows so far.
+    """A judge's part in one metric over the rows so far.
 
     Attributes:
         judged: Scored rows that the judge decided.
         ruled: Scored rows that a rule decided.
-        used: Tokens of the judged rows, the fixed prompt counted for each row.
-        paid: What rows of this run took that a judge was asked for and has scored.
-        masses: Probability of the labels together, where the backend tells.
-        remembered: Rows of this run whose answers were all in a cache.
-        timed: Rows of this run that a judge was asked for.
-        inference_s: Of these, in the judge.
-        queue_s: Of these, before its turn.
+        used: Tokens of the judged rows; the fixed prompt counts for each row.
+        paid: Tokens of rows of this run for which a judge was called and gave a score.
+        masses: Total probability of the labels, if the backend reports it.
+        remembered: Rows of this run whose answers were all cached.
+        timed: Rows of this run for which a judge was called.
+        inference_s: Seconds in the judge for the timed rows.
+        queue_s: Seconds in its queue for the timed rows.
     """
 
     judged: int = 0
@@ -105,7 +105,7 @@ class JudgeTally:
     queue_s: float = 0.0
 
     def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
-        """Take in one result, and what it cost where it is of this run."""
+        """Count a result, and its costs if it is of this run."""
         if result["score"] is not None:
             if result.get("decided_by") == "rule":
                 self.ruled += 1
@@ -127,7 +127,7 @@ class JudgeTally:
             self.remembered += 1
 
     def text(self, prices: JudgePrices | None = None) -> str:
-        """Return one line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
+        """Return a readable line; "" if nothing was judged. `prices` is as in `PaidTokens.text`."""
         if not self.judged + self.ruled:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
@@ -143,19 +143,19 @@ class JudgeTally:
                 f"{self.inference_s / self.timed:.2f} s in the judge and {self.queue_s / self.timed:.2f} s in its queue"
             )
         if self.remembered:
-            said.append(f"{self.remembered} verdicts were there already")
+            said.append(f"{self.remembered} verdicts from a cache")
         if paid := self.paid.text(prices):
             said.append(paid)
         return "; ".join(said)
 
 
 def is_cascade(label: str) -> bool:
-    """Tell whether a label, or a metric line, names the cascade."""
+    """Return whether a label or metric identifier names the cascade."""
     return label.partition("?")[0].partition("/")[0] == Auto.name
 
 
 class _DecidedRow(NamedTuple):
-    """A scored row of `auto`; numbers of a judge that was not asked are NaN."""
+    """A scored row of `auto`; a judge's numbers are NaN if it was not called."""
 
     score: float
     verdict: float
@@ -169,7 +169,7 @@ class _DecidedRow(NamedTuple):
 
 @dataclass(slots=True)
 class CascadeTally:
-    """`auto` over the rows so far; `failed` are those of `judge_calls` that the judge did not grade."""
+    """`auto` over the rows so far; `failed` counts calls in `judge_calls` without a grade."""
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     judge_calls: int = 0
@@ -177,7 +177,7 @@ class CascadeTally:
     _rows: list[_DecidedRow] = field(default_factory=list)
 
     def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
-        """Take in one result, of this row; without one it is taken for a row like no other."""
+        """Count a result of this row; without a row, it is unlike any other."""
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
@@ -202,7 +202,7 @@ class CascadeTally:
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Return the judge's mean score and share of right verdicts, had it judged all; empty without a large sample.
+        """Return the judge's mean score and share right if it judged all rows; empty without a large sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
@@ -235,23 +235,23 @@ class CascadeTally:
         }
 
     def lines(self) -> list[str]:
-        """Return lines for people; none where nothing was decided."""
+        """Return readable lines; empty if nothing was decided."""
         if not self.decided:
             return []
         decided = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
-        failed = f", {self.failed} times without an answer" if self.failed else ""
+        failed = f", {self.failed} calls failed" if self.failed else ""
         lines = [
-            f"decided by {decided}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
+            f"decided by {decided}; the judge was called for {self.judge_calls} of {self.decided.total()} rows{failed}"
         ]
         try:
             estimates = self.estimates()
         except ModuleNotFoundError as error:
-            return [*lines, f"the judge's mean over all rows: {error}"]
+            return [*lines, f"no estimate of the judge's mean over all rows: {error}"]
         titles = {"mean": "mean score", "share_right": "share called right"}
         lines += [
-            f"the judge's {titles[name]}, had it judged all rows: {number(found.value)} [{number(found.low)}, "
-            f"{number(found.high)}]; of rows like these [{number(found.population_low)}, "
-            f"{number(found.population_high)}] ({found.sampled} sampled rows, {found.known} of the band)"
+            f"the judge's {titles[name]} if it judged all rows: {number(found.value)} [{number(found.low)}, "
+            f"{number(found.high)}]; for new rows like these [{number(found.population_low)}, "
+            f"{number(found.population_high)}] ({found.sampled} sampled rows, {found.known} in the band)"
             for name, found in estimates.items()
         ]
         return lines
@@ -266,10 +266,10 @@ class MetricTally:
     """One metric over the rows so far.
 
     Attributes:
-        certain: Number of rows by verdict, without verdicts that are not to be trusted (UNCERTAIN).
-        examples: First message of each status, with the row's id.
-        judge: What its judge did; None for a metric that asks none.
-        cascade: Who decided; None for all metrics but auto.
+        certain: Number of rows by verdict, without those marked UNCERTAIN.
+        examples: First message for each status, with the row's id.
+        judge: The judge's tally; None if the metric needs no judge.
+        cascade: The tally of deciders; None for all metrics but auto.
     """
 
     line: str = ""
@@ -283,7 +283,7 @@ class MetricTally:
     cascade: CascadeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Take in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
+        """Count a result of the row `identifier`; from `row`, `auto` finds equal rows."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
@@ -300,7 +300,7 @@ class MetricTally:
 
     @property
     def rows(self) -> int:
-        """Rows with a result."""
+        """Number of rows with a result."""
         return self.statuses.total()
 
     @property
@@ -310,44 +310,44 @@ class MetricTally:
 
     @property
     def mean_empty_as_wrong(self) -> float:
-        """The same with every empty prediction counted as 0."""
+        """Mean with every empty prediction counted as 0."""
         rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
         return math.fsum(self.scores) / rows if rows else math.nan
 
     @property
     def share_right(self) -> float:
-        """Share of rows called right among those with a verdict, NaN without any."""
+        """Share of right verdicts, NaN without any."""
         return _share_right(self.verdicts)
 
     @property
     def uncertain(self) -> int:
-        """Rows whose verdict is not to be trusted."""
+        """Number of rows with an UNCERTAIN verdict."""
         return self.verdicts.total() - self.certain.total()
 
     @property
     def share_right_certain(self) -> float:
-        """The same share, of the verdicts that are to be trusted."""
+        """Share of right verdicts among the certain ones."""
         return _share_right(self.certain)
 
     @property
     def failures(self) -> dict[str, int]:
-        """Rows without a score, by status."""
+        """Number of rows without a score, by status."""
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
     def summary(self, label: str, note: str = "") -> str:
-        """Return one line for people: what reproduces the metric, a note on that, and how many rows have no score."""
+        """Return a readable line: the metric's identifier, a note on it, and rows without a score."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 
     def interval(self) -> tuple[float, float] | None:
-        """Return 95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        """Return the 95 % bootstrap interval of the mean over rows; None with fewer than two scored rows."""
         rows = len(self.scores)
         if rows < 2:
             return None
         if rows >= NORMAL_FROM_ROWS:
             half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
             return self.mean - half, self.mean + half
-        random = Random(0)  # noqa: S311 - draws rows, hides nothing
+        random = Random(0)  # noqa: S311 - not for security
         means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
         cuts = quantiles(means, n=40, method="inclusive")
         return cuts[0], cuts[-1]

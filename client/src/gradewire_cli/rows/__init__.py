@@ -1,1 +1,1 @@
-"""Input of a command: files, their rows and labels."""
+"""Read input: files, their rows and labels."""

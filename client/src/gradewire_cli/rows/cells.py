@@ -1,4 +1,4 @@
-"""Cells of a row: human labels, and what table libraries and spreadsheets have changed, with notes on it."""
+"""Read cells: human labels, and values that table libraries and spreadsheets changed, with notes on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_WORDS: Mapping[str, float] = {}
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
-"""A whole number as a table library writes it in a column of floats."""
+"""A whole number in a column that a table library made floats."""
 _FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
 _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
 
@@ -35,7 +35,7 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that say that there is nothing, and that are answers as well."""
+"""Words that may mean a missing value or an answer."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "dates that a spreadsheet made": re.compile(
@@ -44,29 +44,29 @@ _CHANGED: Final = {
     "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Signs between several references of one cell, with the share of cells beyond which they are taken for one."""
+"""Separators of references in one cell, with the share of cells above which they count as separators."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
-"""Lists of databases, lists in other forms, and series as table libraries print them."""
+"""Lists from databases, lists in other notations, and series as table libraries print them."""
 _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """Counts of what was left out by reason, with the place of the first of each."""
+    """Counts of what was left out by reason, with the first position for each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Count one more."""
+        """Count another one."""
         self.counts[reason] += 1
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """Return a sentence for each reason; `what` was left out, in the plural."""
+        """Return a sentence for each reason; `what` is a plural noun."""
         return [
-            f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
+            f"left out {count} {what}: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
         ]
 
@@ -76,9 +76,9 @@ class HumanLabel:
     """The labels of a row.
 
     Attributes:
-        value: The row's own label, else the mean of its annotators; None where there is none or it cannot be read.
-        annotations: Label of each annotator, None where that one said nothing; empty without a list.
-        unreadable: What stands in the place of a label and cannot be read, else "".
+        value: The row's own label, else its annotators' mean; None if missing or unreadable.
+        annotations: The label of each annotator, None if missing; empty without a list.
+        unreadable: A value that cannot be read as a label, else "".
     """
 
     value: float | None = None
@@ -87,10 +87,10 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Read --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
+    """Read --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case.
 
     Raises:
-        InputError: It cannot be understood.
+        InputError: The text has another form.
     """
     words = {}
     for pair in filter(None, text.split(",")):
@@ -100,7 +100,7 @@ def read_label_map(text: str) -> dict[str, float]:
         except ValueError:
             value = math.nan
         if not equals or not word.strip() or not math.isfinite(value):
-            raise InputError(f"--label-map {text}: write WORD=NUMBER,WORD=NUMBER, for instance correct=1,partly=0.5")
+            raise InputError(f"--label-map {text}: write WORD=NUMBER,WORD=NUMBER, for example correct=1,partly=0.5")
         words[word.strip().lower()] = value
     return words
 
@@ -138,12 +138,12 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """Return a label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
+    """Return a label as a number, None if missing; ValueError or OverflowError if it is not finite."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
         return None
-    # Table libraries write the grade 4 as 4.0, or true, where another row has none.
+    # Table libraries write the grade 4 as 4.0, or true, if another row has no grade.
     named = words.get(text, words.get(text.removesuffix(".0")))
     if named is not None:
         return named
@@ -165,10 +165,10 @@ def _is_number(text: str) -> bool:
 
 
 def listed_votes(cell: Any) -> list[Any]:
-    """Return the votes of a cell: a list, a text of several, or numbers by vote; ValueError where a number is none."""
+    """Return the votes of a cell: a list, a text, or counts by vote; ValueError if a count is invalid."""
     if isinstance(cell, dict):
         if not all(type(count) is int and 0 <= count <= MOST_VOTES for count in cell.values()):
-            raise ValueError("a number of votes is none")
+            raise ValueError("a count of votes is invalid")
         return [vote for vote, count in cell.items() for _ in range(count)]
     if isinstance(cell, str):
         return cell.replace(",", " ").split()
@@ -176,7 +176,7 @@ def listed_votes(cell: Any) -> list[Any]:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """Return the list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
+    """Return the list or JSON in a cell that begins with one of these brackets; other cells unchanged."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:
@@ -191,13 +191,13 @@ def unpacked(cell: Any, *, brackets: str = "[") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """Rules by which the cells of one file are read.
+    """Rules for reading the cells of one file.
 
     Attributes:
-        only_texts: The format has nothing but texts.
-        separator: Between the references of one cell; "" for none.
-        missing: Further words that stand for nothing.
-        whole_number_columns: Columns of numbers whose whole ones are written as 2.0.
+        only_texts: Whether the format has only text cells.
+        separator: Separator of references in a cell; "" for none.
+        missing: Further words for a missing value.
+        whole_number_columns: Columns that write whole numbers as 2.0.
     """
 
     only_texts: bool = False
@@ -206,10 +206,10 @@ class CellReading:
     whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
-        """Return the value of a cell, None where it holds nothing.
+        """Return the value of a cell, None if it is missing.
 
         Raises:
-            UnreadableValueError: A spreadsheet could not compute it.
+            UnreadableValueError: The cell holds a spreadsheet's error.
         """
         if is_missing(value):
             return None
@@ -221,28 +221,28 @@ class CellReading:
         if not self.only_texts:
             return value
         if _SPREADSHEET_ERROR.match(text):
-            raise UnreadableValueError(f" is {text}, an error of a spreadsheet: mend it there")
+            raise UnreadableValueError(f" is {text}, a spreadsheet's error. Correct it there")
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
-        """Return the text of a cell; raises UnreadableValueError where it has none that is certain."""
+        """Return a cell's text; raises UnreadableValueError if it is not certain."""
         return text_of(self.value(column, value))
 
     def texts(self, column: str, value: Any) -> list[str | None] | None:
-        """Return the texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
+        """Return the texts of a cell that may hold several; raises UnreadableValueError if they are not certain."""
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
         listed = unpacked_list(value) if isinstance(value, str) else None
         if self.only_texts and listed is None and isinstance(value, str) and _BROKEN_LIST.match(value.strip()):
-            raise UnreadableValueError(f" is a list that cannot be read ({value.strip()[:40]}…): write it as JSON")
+            raise UnreadableValueError(f" is an unreadable list ({value.strip()[:40]}…). Write it as JSON")
         if self.separator and isinstance(value, str) and listed is None:
             return [part.strip() for part in value.split(self.separator) if part.strip()]
         return texts_of(listed if listed is not None and self.only_texts else value)
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """Find the columns whose numbers a table library made floats, by the first rows of a file."""
+    """Find columns whose whole numbers a table library made floats, from a file's first rows."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 
@@ -254,7 +254,7 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 class _Column(NamedTuple):
-    """A column of some rows: its values, and those of them that are texts, without empty ones."""
+    """A column of some rows: its values, and its texts that are not empty."""
 
     name: str
     values: Sequence[Any]
@@ -267,9 +267,9 @@ class CellNotes:
 
     Attributes:
         lists: Columns that may hold several texts.
-        texts: Other columns that are scored, the prediction's first.
-        reading: How cells are read.
-        late: Notes on rows that `watched` has given, in sentences.
+        texts: Other scored columns, the prediction's first.
+        reading: Rules for reading cells.
+        late: Sentences about rows that `watched` has yielded.
     """
 
     lists: Sequence[str]
@@ -279,7 +279,7 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return notes on some rows, in sentences; of one kind a column gets one note, whenever it comes."""
+        """Return sentences about some rows, at most one for each kind and column over all calls."""
         every = [_column(name, rows) for name in (*self.lists, *self.texts)]
         lists, texts = every[: len(self.lists)], every[len(self.lists) :]
         references = {text.capitalize() for column in lists for text in column.texts}
@@ -302,7 +302,7 @@ class CellNotes:
         return notes
 
     def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
-        """Yield the records as they come; notes on the wanted ones are added to `late`."""
+        """Yield the records unchanged; adds notes on the wanted ones to `late`."""
         rows: list[Mapping[str, Any]] = []
         for record in records:
             yield record
@@ -318,46 +318,46 @@ class CellNotes:
         if not example:
             return ""
         is_whole = column.name in self.reading.whole_number_columns
-        way_out = "are left so beside other cells: write them as the references have them"
+        way_out = "kept so because other cells differ. Write them as in the references"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
     def _separated(self, column: _Column) -> str:
-        """Note cells that look like lists and that nothing splits."""
+        """Report cells that look like lists but are not split."""
         if self.reading.separator:
             return ""
         texts = column.texts
         whole = [_ENTITY.sub("", cell) for cell in texts if unpacked_list(cell) is None and not _is_object(cell)]
         ways = [
-            ([cell for cell in whole if sign in cell.strip(sign)], share, f"give --reference-separator {sign!r}")
+            ([cell for cell in whole if sign in cell.strip(sign)], share, f"use --reference-separator {sign!r}")
             for sign, share in _SEPARATORS.items()
         ]
         for looking, share, way_out in [(list(filter(_ARRAY.match, whole)), 0.5, "write them as JSON"), *ways]:
             if len(looking) > share * len(texts):
                 example = f"{len(looking)} of {len(texts)} cells, for instance {looking[0][:_SHOWN]!r}"
-                return f"{example}, look like lists and are read as one text each; if they are, {way_out}"
+                return f"{example}, look like lists but are read as one text each. If they are lists, {way_out}"
         return ""
 
     def _split(self, column: _Column) -> str:
-        """Note texts that are read as lists although they might be answers."""
+        """Report texts that are read as lists but may be answers."""
         for cell in column.texts:
-            # A text in brackets may be meant where a list can be written as one, or where it holds numbers only.
+            # A text in brackets may be an answer if lists have another notation, or if it holds only numbers.
             listed = unpacked_list(cell)
             if listed and is_of_numbers(listed) == self.reading.only_texts:
-                way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
-                return f"{cell[:_SHOWN]!r} is read as {len(listed)} references; {way_out}"
+                way_out = f"If it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
+                return f"{cell[:_SHOWN]!r} is read as {len(listed)} references. {way_out}"
         return ""
 
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False": write them as the references have them'
+        return 'truth values are read as the words "True" and "False". Write them as in the references'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))
         if not words:
             return ""
         read, way_out = ", ".join(f'"{word}"' for word in words), " ".join(f"--missing {word}" for word in words)
-        return f"{read} is read as an answer; if it says that there is none, give {way_out}"
+        return f"{read} is read as an answer. If it means a missing value, use {way_out}"
 
 
 def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
@@ -367,24 +367,24 @@ def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
 
 
 def _nested(column: _Column) -> str:
-    """Note entries of lists that look like lists: tables that are written as text twice have those."""
+    """Report list entries that look like lists, as in tables that were converted to text twice."""
     for cell in column.values:
         entries = unpacked_list(cell) if isinstance(cell, str) else cell
         texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
         if example := next(filter(_is_list_of_texts, texts), ""):
-            read = f"{example[:_SHOWN]!r} is an entry of a list, looks like one itself, and is read as one text"
-            return f"{read}; if it stands for several, write the list as text only once"
+            read = f"{example[:_SHOWN]!r} is a list entry that looks like a list, but is read as one text"
+            return f"{read}. If it holds several, convert the list to text only once"
     return ""
 
 
 def _listed_text(column: _Column) -> str:
     example = next((cell for cell in column.texts if _is_list_of_texts(cell) or _is_object(cell)), "")
-    return f"{example[:_SHOWN]!r} looks like a list or an object; it is one text here" if example else ""
+    return f"{example[:_SHOWN]!r} looks like a list or an object, but is read as one text" if example else ""
 
 
 def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
     example = next(filter(pattern.match, column.texts), "")
-    return f"{example!r} looks like one of {name}: write such cells as text there" if example else ""
+    return f"{example!r} looks like one of {name}. Format such cells as text there" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Input files as streams of bytes in UTF-8: local or by URL, plain or gzip, in any encoding, or standard input."""
+"""Open input files as UTF-8 byte streams: local or by URL, plain or gzip, in any encoding, or standard input."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 STDIN: Final = "-"
 GZIP: Final = ".gz"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
+"""First bytes of files in UTF-16, as spreadsheets and PowerShell write them."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
-    b"PAR1": "is a Parquet file: give --input-format parquet",
-    b"ARRO": "is an Arrow file: give --input-format arrow",
-    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
-    "write it to a file that ends in .eval)",
-    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
+    b"PAR1": "is a Parquet file. Use --input-format parquet",
+    b"ARRO": "is an Arrow file. Use --input-format arrow",
+    b"PK\x03\x04": "is a workbook or a zip archive. Save the sheet as CSV UTF-8, or unpack the archive. An inspect log "
+    "needs a name that ends in .eval",
+    b"\x1f\x8b": "is a gzip file. Rename it to end in .gz, or unpack it",
 }
-"""Beginnings of files of other formats, whose name does not say so."""
+"""First bytes of other formats that a file's name may hide."""
 
 
 def is_url(path: str) -> bool:
-    """Tell whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
+    """Return whether a path names an fsspec file system and not a plain local path."""
     return _URL.match(path) is not None
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """Return names under which files are shown and kept: without keys of URLs, no two alike."""
+    """Return names to show and keep for files: distinct, and without keys of URLs."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -51,10 +51,10 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turn whatever a file system raises into the command's error, which names the file or its URL.
+    """Turn any error of a file system into an InputError that names the file or its URL.
 
     Raises:
-        InputError: It cannot be read or written.
+        InputError: The file cannot be read or written.
     """
     try:
         yield
@@ -63,25 +63,25 @@ def file_errors(path_or_url: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{redacted_url(path_or_url)}: {error.strerror or error}") from error
     except Exception as error:
-        # The package of each store has errors of its own, for instance where it has no credentials.
+        # Each store's package has its own errors, for example for missing credentials.
         if not is_url(path_or_url):
             raise
         raise InputError(f"{redacted_url(path_or_url)}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """Return the fsspec file system of a URL, and the path there.
+    """Return the fsspec file system of a URL, and the path in it.
 
     Raises:
-        InputError: fsspec, or what it needs for this protocol, is not installed, or it knows no such protocol.
+        InputError: fsspec or a package for this protocol is not installed, or the protocol is unknown.
     """
     try:
         import fsspec  # noqa: PLC0415 - optional
 
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        missing = "fsspec: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
-        raise InputError(f"{redacted_url(url)}: reading and writing it needs {missing}") from error
+        missing = "fsspec. Run: pip install 'gradewire[ray]'" if error.name == "fsspec" else str(error)
+        raise InputError(f"{redacted_url(url)} needs {missing}") from error
     except ValueError as error:
         raise InputError(f"{redacted_url(url)}: {error}") from error
     return system, path
@@ -93,7 +93,7 @@ def protocols(system: Any) -> tuple[str, ...]:
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the path of a file or folder on this machine, given by its path or URL; None on another file system."""
+    """Return the local path of a file or folder given by path or URL; None on another file system."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)
@@ -101,41 +101,41 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """Open a buffered, seekable stream of a file's bytes; raises InputError where it cannot be read."""
+    """Open a buffered, seekable byte stream of a file; raises InputError if it cannot be read."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """Return the files that a pattern (*, ?, [) matches, sorted by name; raises InputError where none can be."""
+    """Return the files that match a pattern (*, ?, [), sorted by name; raises InputError if the listing fails."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
 
 
 def check_encoding(name: str | None) -> str:
-    """Return the name of an encoding as Python writes it; "" where none is given.
+    """Return Python's name of an encoding; "" without one.
 
     Raises:
-        InputError: Python does not know it.
+        InputError: Python does not know the encoding.
     """
     try:
         return codecs.lookup(name).name if name else ""
     except LookupError:
-        raise InputError(f"--encoding {name}: is not known; give for instance utf-8, utf-16, cp1252, gb18030") from None
+        raise InputError(f"--encoding {name} is unknown. Use for example utf-8, utf-16, cp1252 or gb18030") from None
 
 
 @contextlib.contextmanager
 def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
-    """Yield a stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
+    """Yield a stream of the file's bytes in UTF-8. Bytes of UTF-8 files pass unchanged.
 
     Args:
-        path: A file or its URL, gzip where its name ends so, or "-".
-        encoding: Of the file; "": UTF-8, or UTF-16 where the file begins so.
+        path: A file, gzip if its name ends in .gz, or its URL, or "-".
+        encoding: The file's encoding; "": UTF-8, or UTF-16 if the file begins like it.
 
     Raises:
-        InputError: The file is not there, is no gzip file, ends too early, is not in the encoding, or is no text.
+        InputError: The file is missing, a broken gzip file, in another encoding, or not a text.
     """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(_open(path))
@@ -145,17 +145,17 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
             known = encoding or _encoding(path, bytes(stream.peek(_MARK_BYTES)[:_MARK_BYTES]))
             yield stream if known in {"", "utf-8"} else io.BufferedReader(_Recoded(stream, known))
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path} is no whole gzip file: {error}") from error
+            raise InputError(f"{path} is not a complete gzip file: {error}") from error
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{path} is not {error.encoding} ({error.reason} at byte {error.start + 1} of what was read): give "
+                f"{path} is not {error.encoding} ({error.reason} at byte {error.start + 1} of the read bytes). Use "
                 "another --encoding"
             ) from error
 
 
 def _open(path: str) -> Any:
     if path == STDIN:
-        # Closed by the caller like a file, without taking the real one away.
+        # The caller closes this copy like a file; the real standard input stays open.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if is_url(path):
         return io.BufferedReader(open_url(path))
@@ -167,7 +167,7 @@ def _encoding(path: str, begins: bytes) -> str:
     for magic, hint in _OTHER_FORMATS.items():
         if begins.startswith(magic):
             raise InputError(f"{path} {hint}")
-    # Without a mark: a sign of ASCII has a byte of nothing beside it.
+    # Without a byte order mark, every second byte of ASCII text in UTF-16 is 0.
     for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
         if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
             return encoding
@@ -178,7 +178,7 @@ class _Recoded(io.RawIOBase):
     """UTF-8 of a stream in another encoding, line by line."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        # Lines end where the file says so: CSV has line ends of its own in cells.
+        # Keep line ends: cells of CSV contain others.
         self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
         self._rest = b""
 
@@ -194,7 +194,7 @@ class _Recoded(io.RawIOBase):
         return len(taken)
 
     def close(self) -> None:
-        # The file below is closed by who opened it.
+        # The code that opened the file below closes it.
         if not self.closed:
             with contextlib.suppress(ValueError):
                 self._text.detach()

@@ -1,6 +1,6 @@
-"""Reads files row by row: JSONL, JSON, CSV and its kin, Parquet, Arrow.
+"""Read files row by row: JSONL, JSON, CSV and its variants, Parquet, Arrow.
 
-A row that cannot be read is a record with a problem, never the end of the run.
+An unreadable row is a record with a problem and never ends the run.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _SUFFIXES: Final[dict[str, Format]] = {
 }
 _TABLE_SUFFIXES: Final = frozenset({".xlsx", ".xls", ".ods", ".xlsm"})
 TEXT_CELLS: Final = frozenset({"csv", "tsv"})
-"""Formats that have nothing but text: a list, a number, a missing value are all written as one."""
+"""Formats with only text cells: lists, numbers and missing values are all texts."""
 _KNOWN_COLUMNS: Final = frozenset(alias for names in ALIASES.values() for alias in names)
 _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line of a file that names the delimiter for a spreadsheet."""
+"""A spreadsheet's first line that names the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""Words of table libraries, databases and spreadsheets for nothing; nobody answers so."""
+"""Words of table libraries, databases and spreadsheets for missing values; never answers."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -59,17 +59,17 @@ _FILE_MARK = b"ARROW1"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row as it stands in the file.
+    """A row as the file holds it.
 
     Attributes:
-        index: Row number from 0, over all files; blank lines of a JSONL or CSV file are no rows.
-        position: Where it stands, for people: "line 7", or "row 7" where the format has no lines.
-        fields: Values by column; None when the row cannot be read.
-        problem: Why not; empty when it can.
-        raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
-            surrogates. Empty otherwise.
-        file: Where several files are read: the one that it stands in, as `display_names` calls it; else "".
-        id: What an unreadable row is about, where that is known; else "".
+        index: Row number from 0 over all files; blank lines of JSONL and CSV do not count.
+        position: Readable position: "line 7", or "row 7" if the format has no lines.
+        fields: Values by column; None if the row cannot be read.
+        problem: Why the row cannot be read, else "".
+        raw: Content that distinguishes unreadable rows: for JSON the text, with bytes that are not UTF-8 as lone
+            surrogates; else "".
+        file: The row's file by `display_names` if several files are read; else "".
+        id: The id of an unreadable row, if known; else "".
     """
 
     index: int
@@ -82,33 +82,33 @@ class Record:
 
 
 def printable(text: str) -> str:
-    """Return a text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
+    """Return a text that a terminal can show: replaces lone surrogates, which UTF-8 cannot hold."""
     return text.encode(errors="replace").decode()
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Yield rows of a file with an object a line; a line that is none has a problem."""
+    """Yield rows of a file with one object per line; other lines get a problem."""
     lines = ((number, line) for number, line in enumerate(stream, 1) if not line.isspace())
     for index, (number, line) in enumerate(lines):
         yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
 
 
 def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
-    """Yield rows of a file that is one list, or an object with the list under "rows" or "data".
+    """Yield rows of a JSON list, or of an object with the list under "rows" or "data".
 
     Raises:
-        InputError: It is no such file.
+        InputError: The file has another form.
     """
     try:
         document = json.loads(stream.read().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        hint = " (one object a line is --input-format jsonl)" if "Extra data" in str(error) else ""
+        hint = " (use --input-format jsonl for one object per line)" if "Extra data" in str(error) else ""
         raise InputError(f"{path} is not JSON: {error}{hint}") from error
     rows = _rows_in(document) if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise InputError(
-            f'{path}: a JSON file is a list of rows, or an object with the list under "rows" or "data"; pandas writes '
-            'one by df.to_json(…, orient="records")'
+            f'{path}: a JSON file must be a list of rows, or an object with the list under "rows" or "data". In '
+            'pandas, use df.to_json(…, orient="records")'
         )
     for index, value in enumerate(rows):
         yield _object_record(index, f"row {index + 1}", value)
@@ -117,7 +117,7 @@ def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
 def _rows_in(document: dict[str, Any]) -> Any:
     rows = next((document[key] for key in ("rows", "data") if key in document), None)
     columns = document.get("columns")
-    if isinstance(columns, list) and isinstance(rows, list):  # as pandas writes it by orient="split"
+    if isinstance(columns, list) and isinstance(rows, list):  # pandas with orient="split"
         return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in rows]
     return rows
 
@@ -132,26 +132,26 @@ def _json_record(index: int, place: str, line: bytes) -> Record:
     except json.JSONDecodeError as error:
         return Record(index, place, None, f"is not JSON: {error.msg} at character {error.pos + 1}", line.decode())
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or brackets nested thousands deep.
-        return Record(index, place, None, f"is not JSON that can be read: {type(error).__name__}", line.decode())
+        # A number with thousands of digits, or thousands of nested brackets.
+        return Record(index, place, None, f"is unreadable JSON: {type(error).__name__}", line.decode())
     return _object_record(index, place, value)
 
 
 def _object_record(index: int, place: str, value: object) -> Record:
     if isinstance(value, dict):
         return Record(index, place, value)
-    return Record(index, place, None, f"is not an object but {type(value).__name__}", json.dumps(value))
+    return Record(index, place, None, f"must be an object, not {type(value).__name__}", json.dumps(value))
 
 
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
     """Yield rows of a file with a header line.
 
     Raises:
-        InputError: The header cannot be read, or names a column twice.
+        InputError: The header is unreadable, or repeats a column.
     """
     # A cell may be a whole document; the module's own limit is 128 kB.
     csv.field_size_limit(sys.maxsize)
-    # Bytes that are no UTF-8 pass as surrogates, so that only their row fails.
+    # Bytes that are not UTF-8 become surrogates, so that only their row fails.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
         if named := _EXCEL_DELIMITER.match(first):
@@ -176,7 +176,7 @@ def _header(path: str, reader: CsvReader) -> list[str]:
     except csv.Error as error:
         raise InputError(f"{path}: the header line is not CSV: {error}") from error
     if repeated := {name for name in header if header.count(name) > 1}:
-        raise InputError(f"{path}: the header names {', '.join(sorted(repeated))} twice: rename one, or leave it out")
+        raise InputError(f"{path}: the header repeats {', '.join(sorted(repeated))}. Rename or remove one")
     return header
 
 
@@ -185,12 +185,12 @@ def _delimiter(header: str, known: Container[str]) -> str:
         names = next(csv.reader([header], delimiter=delimiter), [])
         return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
 
-    # The first of the best: a comma where nothing speaks for another.
+    # max returns the first of equal ones: the comma by default.
     return max(DELIMITERS, key=found)
 
 
 def _column(name: str, place: int) -> str:
-    # The index of a table has no name.
+    # A table's index column has no name.
     return name.strip().strip(_INVISIBLE).strip() or f"column {place}"
 
 
@@ -211,17 +211,17 @@ def _csv_lines(reader: CsvReader, skipped: int) -> Iterator[tuple[str, list[str]
 def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> Record:
     raw = json.dumps(cells)
     if len(cells) != len(header):
-        return Record(index, place, None, f"has {len(cells)} cells, the header has {len(header)}", raw)
+        return Record(index, place, None, f"has {len(cells)} cells, but the header has {len(header)}", raw)
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        return Record(index, place, None, "is not UTF-8: save the file as UTF-8, or give its --encoding", raw)
+        return Record(index, place, None, "is not UTF-8. Save the file as UTF-8, or use --encoding", raw)
     values = [None if cell.strip() in _MISSING else cell for cell in cells]
     return Record(index, place, dict(zip(header, values, strict=True)))
 
 
 def parquet_records(path: str) -> Iterator[Record]:
-    """Yield rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
+    """Yield rows of a Parquet file; raises InputError if it is unreadable, or pyarrow is missing."""
     with _parquet_file(path) as file:
         yield from _numbered(file.iter_batches(batch_size=_BATCH_ROWS))
 
@@ -232,16 +232,16 @@ def _numbered(batches: Iterator[Any]) -> Iterator[Record]:
 
 
 def parquet_rows(path: str) -> int:
-    """Return number of rows of a Parquet file; raises InputError as `parquet_records`."""
+    """Return the number of rows of a Parquet file; errors as `parquet_records`."""
     with _parquet_file(path) as file:
         return int(file.metadata.num_rows)
 
 
 def arrow_records(path: str) -> Iterator[Record]:
-    """Yield rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
+    """Yield rows of an Arrow file (Feather, as `datasets` writes it), in file or stream format.
 
     Raises:
-        InputError: It is none, or pyarrow is missing.
+        InputError: The file is unreadable, or pyarrow is missing.
     """
     _refuse_stdin(path)
     with _readable(path, "Arrow"):
@@ -275,7 +275,7 @@ def _parquet_file(path: str) -> Iterator[ParquetFile]:
 
 def _refuse_stdin(path: str) -> None:
     if path == STDIN:
-        raise InputError("Parquet cannot be read from standard input: give a file")
+        raise InputError("Parquet and Arrow cannot be read from standard input. Name a file")
 
 
 @contextlib.contextmanager
@@ -283,7 +283,7 @@ def _readable(path: str, format_: str) -> Iterator[None]:
     try:
         import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
     except ImportError as error:
-        raise InputError(f"{path}: reading {format_} needs pyarrow: pip install 'gradewire[parquet]'") from error
+        raise InputError(f"{path}: {format_} needs pyarrow. Run: pip install 'gradewire[parquet]'") from error
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -292,13 +292,13 @@ def _readable(path: str, format_: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Rules by which files are read.
+    """Rules for reading files.
 
     Attributes:
-        encoding: "": UTF-8, or UTF-16 where a file says so.
-        delimiter: Of CSV; "": by the header.
-        columns: Names of columns that help to tell the delimiter, beside the usual ones.
-        read: Reader of files that another program wrote; None: they are rows by themselves.
+        encoding: Encoding of texts; "": UTF-8, or UTF-16 if a file begins like it.
+        delimiter: Delimiter of CSV; "": derived from the header.
+        columns: Column names, besides the usual ones, from which the delimiter is derived.
+        read: Reader for files of another program; None for plain rows.
     """
 
     format: Format | None = None
@@ -309,10 +309,10 @@ class Reading:
 
 
 def format_of(path: str, chosen: Format | None) -> Format:
-    """Format by option, else by suffix; standard input is JSONL unless the option says otherwise.
+    """Return the format by option, else by suffix; standard input is JSONL by default.
 
     Raises:
-        InputError: The suffix says nothing, or that a spreadsheet wrote the file.
+        InputError: The suffix is unknown, or a spreadsheet's.
     """
     if chosen is not None:
         return chosen
@@ -322,24 +322,24 @@ def format_of(path: str, chosen: Format | None) -> Format:
     suffix = Path(name).suffix
     if suffix in _TABLE_SUFFIXES:
         raise InputError(
-            f"{path}: workbooks are not read, but VLMEvalKit's (--from vlmevalkit): save the sheet as CSV UTF-8, and "
-            "give that file"
+            f"{path}: workbooks are read only from VLMEvalKit (--from vlmevalkit). Save the sheet as CSV UTF-8 and "
+            "use that file"
         )
     if suffix == ".eval":
-        raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
+        raise InputError(f"{path} looks like a log of inspect. Use --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
         shown = Path(redacted_url(name)).suffix or "no suffix"
-        raise InputError(f"{path}: cannot tell the format from {shown!r}: give --input-format")
+        raise InputError(f"{path}: unknown format ({shown}). Use --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
-        raise InputError(f"{path}: {found} has a compression of its own: unpack the file (gzip -d) first")
+        raise InputError(f"{path}: unpack the file (gzip -d), for {found} is compressed itself")
     return found
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Read a file lazily; only JSON, which is one value, is held in memory.
+    """Read a file lazily; only JSON, which is one value, is read into memory.
 
     Raises:
-        InputError: The file is not there, cannot be read, or is not of its format as a whole.
+        InputError: The file is missing, unreadable, or not of its format.
     """
     format_ = format_of(path, reading.format)
     whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
@@ -358,7 +358,7 @@ def read_file(path: str, reading: Reading) -> Iterator[Record]:
 
 
 def count_rows(path: str, reading: Reading) -> int:
-    """Return the number of rows of a file, which must not be standard input."""
+    """Return the number of rows of a file other than standard input."""
     format_ = format_of(path, reading.format)
     if format_ == "jsonl":
         with open_bytes(path, reading.encoding) as stream:

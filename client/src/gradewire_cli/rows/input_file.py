@@ -1,4 +1,4 @@
-"""The input files: options that several commands share, and the rows they give."""
+"""Input files: options that several commands share, and the rows they select."""
 
 import glob
 import itertools
@@ -41,28 +41,28 @@ official_options = option_group(
 ALIAS_HELP: Final = help_text("columns")
 _TAB = "tab"
 ALL_COLUMNS = "all"
-"""Stands in --keep-columns for every column."""
+"""The value of --keep-columns for all columns."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Read `official_options`; None where FILE is rows by itself, and for commands without these options."""
+    """Read `official_options`; None for plain rows, and for commands without these options."""
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
     with_filters = [log.name for log in _LOGS.values() if log.has_filters]
     if filter_ and name not in with_filters:
-        raise click.UsageError(f"--filter is for --from {' and '.join(with_filters)}: leave it out")
+        raise click.UsageError(f"--filter works only with --from {' or '.join(with_filters)}. Leave it out")
     for each in ("input_format", "encoding", "delimiter"):
         if name and options.get(each):
-            raise click.UsageError(f"--from {name} knows how its files are read: leave out --{each.replace('_', '-')}")
+            raise click.UsageError(f"--from {name} sets how files are read. Leave out --{each.replace('_', '-')}")
     if name != _VQA:
         if questions or annotations:
-            raise click.UsageError(f"--questions and --annotations are for --from {_VQA}: give it too")
+            raise click.UsageError(f"--questions and --annotations need --from {_VQA}")
         files = _LOGS.get(str(name))
         if files is None or not filter_:
             return files
         return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
     if not questions:
-        raise click.UsageError(f"--from {_VQA} needs --questions FILE: the data set's questions")
+        raise click.UsageError(f"--from {_VQA} needs --questions FILE with the data set's questions")
     return OfficialFiles(
         _VQA,
         partial(vqa.vqa_records, questions=questions, annotations=annotations or ""),
@@ -73,10 +73,10 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
 
 
 def expanded(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that are named, with those that a pattern matches in its place, in the order of their names.
+    """Return the named files, with each pattern replaced by its matches in sorted order.
 
     Raises:
-        InputError: A pattern matches no file, a file is named twice, or standard input beside other files.
+        InputError: A pattern matches no file, a file is named twice, or standard input is one of several files.
     """
     paths: list[str] = []
     for path in given:
@@ -89,28 +89,30 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
     if repeated := [path for path in paths if paths.count(path) > 1]:
         raise InputError(f"{repeated[0]} is named twice: leave one out")
     if STDIN in paths and len(paths) > 1:
-        raise InputError("standard input (-) is read alone: leave the other files out, or write it to a file")
+        raise InputError(
+            "standard input (-) cannot be read together with other files. Leave them out, or save it to a file"
+        )
     return tuple(paths)
 
 
 def _matching(pattern: str) -> list[str]:
-    # Path.glob takes no absolute pattern.
+    # Path.glob accepts no absolute patterns.
     return sorted(found for found in glob.glob(pattern, recursive=True) if Path(found).is_file())  # noqa: PTH207
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """Return a row of one of several files, which is called so by `display_names`, behind so many rows of others."""
+    """Return a row of one of several files under its display name, after `before` rows of other files."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The input options: one or several files ("-" for standard input), how to read them, which columns and rows.
+    """The input options: files ("-" for standard input), how to read them, and their columns and rows.
 
     Attributes:
-        groupings: Columns by which statistics are grouped.
-        groupings_requested: Whether the options say so; types of official files are grouped anyway.
-        official: Description of files that another program wrote; None: they are rows by themselves.
+        groupings: Columns that group statistics.
+        groupings_requested: Whether options name them; official files are grouped by type anyway.
+        official: Description of another program's files; None for plain rows.
     """
 
     paths: tuple[str, ...]
@@ -122,33 +124,33 @@ class InputFile:
 
     @property
     def display_paths(self) -> list[str]:
-        """The files as they may be shown and kept, each called otherwise than the others."""
+        """Distinct names of the files to show and keep, without keys."""
         return display_names(self.paths)
 
     @property
     def name(self) -> str:
-        """The name that people see."""
+        """A readable name."""
         more = len(self.paths) - 1
         return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
     @property
     def short_name(self) -> str:
-        """The same without folders."""
+        """A readable name without folders."""
         return replace(self, paths=tuple(Path(path).name for path in self.display_paths)).name
 
     @property
     def folder(self) -> Path:
-        """The folder of the first file, in which files are looked up that rows name without one."""
+        """The first file's folder, in which relative names in rows are looked up."""
         return Path() if self.is_stdin else Path(self.paths[0]).parent
 
     @property
     def is_stdin(self) -> bool:
-        """Whether it is standard input, which is read once."""
+        """True for standard input, which can be read only once."""
         return STDIN in self.paths
 
     @property
     def named_paths(self) -> dict[str, str]:
-        """The files, as `check_outputs` takes them."""
+        """The files by description, for `check_outputs`."""
         if len(self.paths) == 1:
             beside = self.official.companions if self.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
@@ -156,12 +158,12 @@ class InputFile:
 
     @property
     def is_json(self) -> bool:
-        """Whether every row is JSON."""
+        """True if all files are JSON."""
         return all(format_of(path, self.reading.format) in {"json", "jsonl"} for path in self.paths)
 
     @property
     def arguments(self) -> list[str]:
-        """FILE and options as `input_options` reads them, to be shown and kept: URLs without keys."""
+        """FILE and options as `input_options` reads them, to show and keep: URLs without keys."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {
@@ -178,12 +180,12 @@ class InputFile:
 
     @property
     def where_arguments(self) -> list[str]:
-        """The option --where, of those commands that have it."""
+        """The option --where, for commands that have it."""
         allowed = self.options.where.items()
         return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
 
     def open(self) -> RowSource:
-        """Open the files; raises InputError where one cannot be used as a whole."""
+        """Open the files; raises InputError if one cannot be used."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
         names = self.display_paths
@@ -191,12 +193,12 @@ class InputFile:
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
             before += self.count_file(number)
-        # Each file need not have all columns, but one of them has to.
+        # One of the files must have a column, not each of them.
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if self.options.any_file and there:
             if lost := [column for column in self.options.kept_columns or () if column not in there]:
                 listed = ", ".join(map(printable, there))
-                raise InputError(f"no file has a column {lost[0]!r}; the columns are: {listed}")
+                raise InputError(f"no file has a column {lost[0]!r}. Columns: {listed}")
             check_columns(self.name, there, replace(self.options, any_file=False, where={}, grouped_by=()))
         notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
@@ -209,7 +211,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Return rows of one of the files, as `open` gives them."""
+        """Return the rows of one file, as `open` does."""
         name = self.display_paths[number]
         records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
@@ -219,11 +221,11 @@ class InputFile:
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Return rows of one of the files, those that --where leaves out included; it must not be standard input."""
+        """Return the number of rows of one file, before --where; not for standard input."""
         return count_rows(self.paths[number], self.reading)
 
     def records(self) -> Iterator[Record]:
-        """Return rows as they stand in the files, numbered over all of them."""
+        """Return the records of all files, numbered through."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -231,7 +233,7 @@ class InputFile:
         return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
-        """Return rows that `open` gives; None for standard input, which is read once."""
+        """Return the number of rows that `open` yields; None for standard input, which can be read only once."""
         if self.is_stdin:
             return None
         if self.options.where:
@@ -246,11 +248,11 @@ def _kept_columns(given: str | None) -> Sequence[str] | None:
 def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     text = "\t" if value.lower() in {_TAB, "\\t"} else value
     if len(text) > 1:
-        raise click.BadParameter("give one character, or tab")
+        raise click.BadParameter("name one character, or tab")
     return text
 
 
-# Options on the columns of FILE, without FILE itself.
+# Options for the columns of FILE, without FILE itself.
 column_options = option_group(
     click.option(
         "--input-format", type=click.Choice(FORMATS), help="Read this format. Default: by suffix; jsonl from -."
@@ -283,7 +285,7 @@ input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Read the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none."""
+    """Read an option's NAME=COLUMN pairs; the last one of a name wins, and any name is valid without `fields`."""
     named = {}
     for pair in pairs:
         name, equals, column = pair.partition("=")
@@ -295,7 +297,7 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it."""
+    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of commands that have it."""
     mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):
@@ -327,7 +329,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.files_in(paths)
-        # Tasks of one run have metrics of their own, and some have no references.
+        # Tasks of one run have different metrics, and some have no references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)

@@ -1,4 +1,4 @@
-"""Rows made of the records of any file, whose columns and labels are checked on the first ones."""
+"""Make rows from the records of any file, with columns and labels checked on the first ones."""
 
 import hashlib
 import itertools
@@ -15,34 +15,34 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Fields of a row that --by takes by the names that --map knows; others are columns of the file."""
+"""Row fields that --by accepts under the names of --map; other names are columns of the file."""
 FILE_GROUPING = "file"
-"""Stands in --by for the name of the file, where no column is called so."""
+"""The name for the file in --by, if no column has it."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
-# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
+# Number of first rows on which columns are checked and synthetic answers are looked up.
 PEEK_ROWS = 64
-OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
+OTHER_FORMAT = ". If the file has another format or encoding, use --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row, ready to be sent.
+    """A row, ready to send.
 
     Attributes:
-        id: The file's id, else the row number.
-        has_id: Whether it is the file's.
-        item: What `Client.score` takes; None for a row that cannot be read.
-        problem: Why it cannot be read, else "".
-        digest: 32 hex digits over everything that a score or an output row depends on, but for its picture.
-        group: Any further label to tell rows apart by; "" without.
-        flags: What is said against using the row, for instance that its answer changes over time.
-        picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
-        picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
-        kept_columns: Columns of the file that the output has too, by name.
-        grouping: Values of the columns by which rows are grouped, by name as --by has it.
-        question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
-            image and question, else over question and references; "" without any of these but references.
+        id: The id in the file, else the row number.
+        has_id: Whether the id comes from the file.
+        item: The item for `Client.score`; None if the row is unreadable.
+        problem: Why the row is unreadable, else "".
+        digest: 32 hex digits over everything that a score or an output row depends on, except the picture.
+        group: Any further label that separates rows; "" without one.
+        flags: Reasons against using the row, for example an answer that changes over time.
+        picture: The question's picture as the row names it: a path, a URL, a data URI, an id; "" without one.
+        picture_digest: 32 hex digits over the picture's bytes; "" if no metric shows it or it cannot be sent.
+        kept_columns: Columns of the file to copy to the output, by name.
+        grouping: Values of the columns that group rows, by their name in --by.
+        question_key: Equal for rows that answer the same question: 32 hex digits over its id, else over image and
+            question, else over question and references; "" with none of these except references.
     """
 
     index: int
@@ -67,23 +67,23 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """Number and content, with which an earlier result of this row has to agree."""
+        """The row's number and content, which an earlier result of this row must match."""
         return self.index, self.digest + self.picture_digest
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """Options on the columns and rows of a file.
+    """Options for the columns and rows of a file.
 
     Attributes:
-        columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
-            columns, one per annotator, separated by commas.
-        reference_separator: Between the references of one cell; "" for none.
-        label_map: What words or grades in place of labels mean.
-        kept_columns: Columns that the output has too; None for all.
-        grouped_by: Fields of a row, or columns, by which rows are grouped.
-        grouping_needed: Whether every file has to have them.
-        any_file: One of several files may lack columns that are kept or needed.
+        columns: A field's column from --map, which replaces its usual names. `labels` may name several columns, one per
+            annotator, separated by commas.
+        reference_separator: Separator of references in a cell; "" for none.
+        label_map: Numbers for words or grades in place of labels.
+        kept_columns: Columns to copy to the output; None for all.
+        grouped_by: Row fields or columns that group rows.
+        grouping_needed: Whether every file must have them.
+        any_file: Whether one of several files may lack kept or needed columns.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -100,15 +100,15 @@ class RowOptions:
     file: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return columns in which a field may stand."""
+        """Return the possible columns of a field."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
 
     def grouping_names(self, name: str) -> tuple[str, ...]:
-        """Return columns that may have the value of a name of --by."""
+        """Return the possible columns for a name in --by."""
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns; names that differ in capitals alone count too."""
+        """Return the options for a file with these columns, also matching names in other case."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -118,18 +118,18 @@ class RowOptions:
         return replace(self, columns=found)
 
     def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Return columns with one annotator's labels each; empty where --map names none, or one with lists."""
+        """Return the columns with one annotator's labels each; empty if --map names none, or one with lists."""
         mapped = self.columns.get("labels", "")
         return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
 
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
-    """Tell whether a row has, in each of these columns, one of the values that are allowed there."""
+    """Return whether a row has an allowed value in each of these columns."""
     return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
 def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
-    """Yield rows of the records that the options want, one by one."""
+    """Yield the rows of the records that match the options."""
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
@@ -138,7 +138,7 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 
 
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
-    """Return `Row.key` of the row that an output row is the result of."""
+    """Return `Row.key` of the row behind an output row."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
@@ -205,13 +205,13 @@ def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
 
 
 def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
-    """Return the human label of a row."""
+    """Return a row's human label."""
 
     def label(column: str) -> Any:
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # which no label map knows, and a note says so
+            return fields[column]  # no label map has it, so a note reports it
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
@@ -219,52 +219,52 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
 
 
 def _picture(value: Any) -> str:
-    # An image has the picture or its place, an image_id often a number only. A data set's image may be its parts.
+    # "image" holds the picture or its path, "image_id" often only a number. In a data set, "image" may have parts.
     named = value.get("path") if isinstance(value, Mapping) else plain(value)
     return str(named) if isinstance(named, str | int) else ""
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return `Row.question_key` of a row with this id, image, question and references."""
+    """Return `Row.question_key` for this id, image, question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
     if image.strip():
         return _digest(["image", image, question])
-    # The same words about another image: a file that names no images tells them apart by what is right there.
+    # The same question may be about another image: without image names, the references tell them apart.
     references = values.get("references")
     listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
     return _digest(["question", question, listed]) if question else ""
 
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first of these columns that has a value in a row, else the first that is there."""
+    """Return the first of these columns with a value in a row, else the first that exists."""
     there = [name for name in names if name in fields]
     return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
 
 
 def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Return the value of the first of these columns that has one, None without any."""
+    """Return the first value in these columns, None without any."""
     value = fields.get(_column(fields, names))
     return None if is_missing(value) else value
 
 
 def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the same as a text, "" without any."""
+    """Return the first value in these columns as text, "" without any."""
     value = value_of(fields, names)
     return "" if value is None else str(plain(value))
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
-    """Return what a row lacks, in words."""
+    """Return a sentence on a row's missing field."""
     if column := next((column for column in names if column in fields), None):
-        return f"{place} has no {name}: its {printable(column)} holds nothing"
+        return f"{place} has no {name}: column {printable(column)} is empty"
     there = ", ".join(map(printable, fields))
     return f"{place} has no {name} (its columns: {there or 'none'})"
 
 
 def _flags(value: Any) -> tuple[str, ...]:
-    """Return flags of a row: a list, or words separated by commas."""
+    """Return a row's flags from a list, or from words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked
@@ -273,13 +273,13 @@ def _flags(value: Any) -> tuple[str, ...]:
 
 
 def _digest(content: object) -> str:
-    # ASCII, so that lone surrogates have a digest too.
+    # ASCII, so that lone surrogates also have a digest.
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """Yield the rows with digests of the pictures that they name from `folder`; as they are without a folder."""
+    """Yield the rows with digests of their pictures from `folder`; unchanged without a folder."""
     for row in rows:
         if folder is None or row.item is None or not row.picture:
             yield row
@@ -288,7 +288,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """Return the item of a row with the picture that it names from `folder`, and why a picture is missing."""
+    """Return a row's item with its picture from `folder`, and the reason if the picture is missing."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -300,12 +300,12 @@ def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any],
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Rows of a checked file.
+    """The rows of a checked file.
 
     Attributes:
-        has_synthetic: Whether all of the first rows carry synthetic answers.
-        notes: What people should know of the first rows before they trust a score, in sentences.
-        late_notes: The same of the rows behind them, filled while `rows` are read.
+        has_synthetic: Whether all of the first rows have synthetic answers.
+        notes: Sentences about the first rows that users need before they trust a score.
+        late_notes: The same for later rows, filled while `rows` are read.
     """
 
     rows: Iterator[Row]
@@ -318,11 +318,11 @@ class RowSource:
 def open_rows(
     path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
-    """Check columns and labels on the first rows, and give all rows.
+    """Check columns and labels on the first rows, and return all rows.
 
     Raises:
-        InputError: A column that is needed, or named by an option, is in none of the first rows; or none of their
-            labels can be read.
+        InputError: The first rows lack a column that is needed or named by an option, or all their labels are
+            unreadable.
     """
     remaining = iter(records)
     peeked = list(itertools.islice(remaining, PEEK_ROWS))
@@ -348,7 +348,7 @@ def open_rows(
 def _nothing_readable(peeked: Sequence[Record], readable: Sequence[object], hint: str) -> Iterator[str]:
     if peeked and not readable:
         why = printable(f"{peeked[0].position} {peeked[0].problem}")
-        yield f"none of the first rows can be read ({why}){hint}"
+        yield f"all first rows are unreadable ({why}){hint}"
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:
@@ -367,27 +367,27 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
         first = first or (human.unreadable and f"{record.position}: {human.unreadable}")
     if first:
         raise InputError(
-            f"{path}: none of the first labels can be read ({first}); say what words mean, for instance "
+            f"{path}: all first labels are unreadable ({first}). Give words a value, for example "
             "--label-map correct=1,partly=0.5,incorrect=0"
         )
 
 
 def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Refuse a file without a column that an option names, or that is needed; raises InputError."""
-    listed = f"the columns are: {', '.join(map(printable, columns)) or 'none'}"
+    """Raise InputError if a file lacks a column that is needed or named by an option."""
+    listed = f"Columns: {', '.join(map(printable, columns)) or 'none'}"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
     for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
         if column not in columns:
-            raise InputError(f"{path}: there is no column {column!r}; {listed}")
+            raise InputError(f"{path}: no column {column!r}. {listed}")
     for name in options.grouped_by if options.grouping_needed else ():
         names = options.grouping_names(name)
         if set(names).isdisjoint(columns) and name != FILE_GROUPING:
             looked = f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)})"
-            way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
-            raise InputError(f"{looked}; {listed}{way_out}")
+            way_out = f". Use --map {name}=COLUMN" if name in GROUPING_FIELDS else ""
+            raise InputError(f"{looked}. {listed}{way_out}")
     for name in () if options.any_file else options.needed:
         names = options.names(name) + (options.names("labels") if name == "label" else ())
         if set(names).isdisjoint(columns) and not (name == "label" and annotators):
             looked = f"{path}: no column for {name} (looked for {', '.join(names)})"
-            raise InputError(f"{looked}; {listed}. Say which it is with --map {name}=COLUMN")
+            raise InputError(f"{looked}. {listed}. Use --map {name}=COLUMN")

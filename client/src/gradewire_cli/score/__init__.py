@@ -1,1 +1,1 @@
-"""`gradewire score`: scores the answers of a file."""
+"""`gradewire score`: score the answers of a file."""

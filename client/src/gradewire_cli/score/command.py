@@ -1,4 +1,4 @@
-"""`gradewire score`: scores the answers of a file."""
+"""`gradewire score`: score the answers of a file."""
 
 import asyncio
 import contextlib
@@ -80,10 +80,10 @@ class Output:
     """The output options.
 
     Attributes:
-        path: What the user named; None for standard output.
-        rows: Where rows are written as JSONL: the path, or beside it where that is a table.
-        printed_table: Whether standard output gets a table for people.
-        manifest: File for the manifest; None where rows go to standard output and nobody asked for one.
+        path: The named file; None for standard output.
+        rows: The JSONL file for rows: `path`, or a file next to it if `path` is a table.
+        printed_table: Whether standard output gets a readable table.
+        manifest: The manifest's file; None if rows go to standard output and no manifest is requested.
     """
 
     path: Path | None
@@ -101,7 +101,7 @@ class Output:
         path: Path | None = None if str(options["out"]) == STDIN else options["out"]
         check_resume(options, path)
         if path is not None and as_table:
-            raise click.UsageError("--format table is for standard output: leave out --out")
+            raise click.UsageError("--format table prints to standard output. Leave out --out")
         rows = part_of(path) if path is not None and is_table(path) else path
         return cls(
             path=path,
@@ -121,36 +121,36 @@ class Output:
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     def check(self) -> None:
-        """Refuse to write over what is there; raises InputError."""
+        """Raise InputError if a file would be overwritten."""
         if not (self.overwrite or self.resume):
             refuse_existing(self.path, self.rows)
 
     @property
     def is_whole(self) -> bool:
-        """Whether a run that goes on has nothing to go on with but a table."""
+        """True if a run with --resume finds a finished table and no rows next to it."""
         if self.path is None or self.rows is None or not self.resume:
             return False
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
 
     def make_table(self) -> None:
-        """Make the table that is asked for, of rows that are all there; raises InputError where it cannot."""
+        """Write the requested table from the finished rows; raises InputError on failure."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
 
     def remove_rows(self) -> None:
-        """Remove the rows beside a table, unless some of them are to be scored again."""
+        """Remove the rows next to a table, unless some of them are to be scored again."""
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):
-            click.echo(f"{self.rows} stays: with it, --resume scores the rows again that got no answer", err=True)
+            click.echo(f"kept {self.rows}: --resume uses it to retry rows without an answer", err=True)
         else:
             self.rows.unlink()
 
     def resume_hint(self) -> str:
-        """Return the line that is printed where the user interrupts."""
+        """Return the message after an interrupt."""
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
-        return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"
+        return f"interrupted; {count_results(self.rows)} rows are in {self.rows}. Continue with --resume"
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection."""
+        """Score the rows and print the summary; tests pass `transport` in place of the connection."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()
@@ -188,7 +188,7 @@ class ScoreJob:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
-                # The output says which picture was shown, so that --resume notices another one.
+                # The output records each picture's digest, so that --resume notices a changed one.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 if self.output.is_whole:
                     self._check_whole(read, scorer.lines)
@@ -221,7 +221,7 @@ class ScoreJob:
             self._print_summary(facts, scorer, plan)
 
     def _write_outputs(self, clock: RunClock, facts: RunFacts, scorer: RowScorer) -> None:
-        """Write what is made of all rows; the rows beside a table go when nothing else needs them."""
+        """Write files that need all rows; remove the rows next to a table if nothing else needs them."""
         self.output.make_table()
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, facts))
@@ -230,29 +230,29 @@ class ScoreJob:
         self.output.remove_rows()
 
     def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
-        """Find that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
+        """Check that a finished table matches these rows; raises InputError otherwise."""
         if self.output.path is None:
-            raise RuntimeError("standard output is no table")
+            raise RuntimeError("standard output is not a table")
         statuses = check_whole(self.output.path, rows, lines)
         if self.output.summary is not None and not self.output.summary.exists():
             raise InputError(
-                f"--summary-json {self.output.summary}: {self.output.path} is whole, and nothing is scored that could "
-                "be told: leave the option out, or score again with --overwrite"
+                f"--summary-json {self.output.summary}: {self.output.path} is complete, so this run scores nothing to "
+                "summarize. Leave the option out, or score again with --overwrite"
             )
         for found in statuses:
             self.summary.count(found)
         if not self.quiet:
-            click.echo(f"{self.output.path} is whole: nothing is left to score", err=True)
+            click.echo(f"{self.output.path} is complete: nothing left to score", err=True)
 
     def _print_summary(self, facts: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
         print_summary(self.summary, facts)
         if scorer.retries.rows:
             click.echo(
-                f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
+                f"retried: {scorer.retries.rows} rows, {scorer.retries.scored} of them now have an answer", err=True
             )
         if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
             click.echo(
-                f"synthetic answers: not used, though {self.synthetic_rows} rows have some (--synthetic inline)",
+                f"synthetic answers: {self.synthetic_rows} rows have unused ones. To use them, add --synthetic inline",
                 err=True,
             )
 
@@ -282,7 +282,7 @@ class ScoreJob:
         return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
 
     def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Take in a row that an earlier run scored."""
+        """Count a row that an earlier run scored."""
         self.summary.add(output, row=row)
         self.grouped.add(row, output)
 
@@ -302,7 +302,7 @@ class ScoreJob:
             except OSError as error:
                 silence_stdout()
                 raise InputError(
-                    f"standard output: {error.strerror or error}; with --out FILE, --resume goes on from what is there"
+                    f"standard output: {error.strerror or error}. With --out FILE you can continue a run by --resume"
                 ) from error
         for scored in batch:
             self.summary.add(scored.output, scored.scores, row=scored.row)

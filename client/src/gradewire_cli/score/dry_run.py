@@ -1,4 +1,4 @@
-"""`gradewire score --dry-run`: what judges would be asked and paid, without asking or scoring anything."""
+"""`gradewire score --dry-run`: estimate judge calls, tokens and price without scoring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradewire_cli.server_prompts import JudgeMeter, PromptView
     from gradewire_proto.v1 import types_pb2
 
-# More than any judge reads.
+# More than any judge accepts.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
@@ -37,12 +37,12 @@ class _JudgeWork:
     """The questions that one metric would ask its judge.
 
     Attributes:
-        view: What it is shown of an item.
-        elsewhere: Whether its judge runs behind a server of its own.
-        bounded: Whether it is known here what the judge may write at most.
-        written: The most tokens that it may write, thoughts included; of one that is not `bounded`, without them.
-        repeated: Rows whose questions another row asks already.
-        without: Rows for which no judge is asked: a rule decides, or they cannot be judged.
+        view: Returns the prompts for an item.
+        elsewhere: Whether the judge runs behind its own server.
+        bounded: Whether the judge's maximum output is known here.
+        written: The most tokens that the judge may write; includes thoughts if `bounded`.
+        repeated: Rows whose questions another row already asks.
+        without: Rows without a judge call: a rule decides, or they cannot be judged.
     """
 
     judge: str
@@ -58,14 +58,14 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Take in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
+        """Count an item; `known` holds hashes of earlier questions, which a judge is not asked again."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
         if not rounds or len(costs) < len(rounds):
             self.without += 1
             return
-        # A round behind a text that only a judge could write is as new as that text.
+        # A round that follows a text written by a judge is as new as that text.
         question = hash((self.judge, rounds))
         if question in known:
             self.repeated += 1
@@ -80,10 +80,10 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """Return a line for people."""
+        """Return a readable line."""
         beside = [
             f"{count} {what}"
-            for count, what in ((self.repeated, "like another"), (self.without, "without a judge"))
+            for count, what in ((self.repeated, "repeated"), (self.without, "without a judge call"))
             if count
         ]
         rows = ", ".join([f"{self.rows} rows", *beside])
@@ -91,7 +91,7 @@ class _JudgeWork:
 
 
 def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Return tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
+    """Return the total tokens as text: counted, estimated or as a bound."""
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -100,7 +100,7 @@ def _tokens(all_work: Sequence[_JudgeWork]) -> str:
 
 @dataclass(slots=True)
 class DryRun:
-    """Reckons a run."""
+    """An estimate of a run's judge calls, tokens and price."""
 
     source: InputFile
     metrics: MetricOptions
@@ -110,11 +110,11 @@ class DryRun:
     _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, transport: Transport | None) -> None:
-        """Print it; ask the server for its list of models, and nothing else."""
+        """Print the estimate; only the list of models comes from the server."""
         async with self.connection.open(transport) as client:
             all_asked = await self._judge_work(client)
         if not all_asked:
-            click.echo("no metric asks a judge: no calls, nothing to pay")
+            click.echo("no metric uses a judge: no calls and no cost")
             return
         self._read_rows(list(all_asked.values()))
         for label, asked in all_asked.items():
@@ -123,7 +123,7 @@ class DryRun:
 
     async def _judge_work(self, client: AsyncClient) -> dict[str, _JudgeWork]:
         options = self.metrics
-        # `all` depends on the rows, but no judge is among it.
+        # `all` depends on the rows, but includes no judge.
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
@@ -132,8 +132,8 @@ class DryRun:
         )
         if chosen.shows_images:
             raise InputError(
-                "--dry-run cannot estimate image=true, for only a judge's server knows how many tokens a picture has: "
-                "leave that metric out"
+                "--dry-run cannot estimate image=true: only a judge's server knows how many tokens a picture has. "
+                "Leave that metric out"
             )
         if not chosen.asks_judge:
             return {}
@@ -146,7 +146,7 @@ class DryRun:
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
                 meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
-                # The tokens that the judge of another server may think are a setting there.
+                # Thinking tokens are a setting of the judge's server.
                 bounded = not elsewhere or self.connection.server is None
                 self._cascades += [label] if isinstance(metric, Auto) else []
                 found[label] = _JudgeWork(
@@ -166,35 +166,29 @@ class DryRun:
 
     def _report(self, all_work: list[_JudgeWork]) -> None:
         for label in self._cascades:
-            click.echo(
-                f"{label}: as if its judge were asked about every row; it is asked about those of its band alone"
-            )
+            click.echo(f"{label}: upper estimate, as if its judge graded every row; it only grades rows in its band")
         calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
         elsewhere = any(asked.elsewhere for asked in all_work)
         if len(all_work) > 1:
-            click.echo(f"in all: {calls} calls, {_tokens(all_work)}")
+            click.echo(f"total: {calls} calls, {_tokens(all_work)}")
         if self.prices.are_known or elsewhere:
             estimated = not all(asked.meter.exact and asked.bounded for asked in all_work)
             click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
         else:
-            click.echo("price: none that is known of, the judge runs with the server")
+            click.echo("price: none, the judge runs in the server")
         for note in dict.fromkeys(asked.meter.note for asked in all_work):
             click.echo(printable(note))
         if not all(asked.bounded for asked in all_work):
-            click.echo(
-                "what the judge may think (judge_reasoning_tokens of that server) is not known here and left out"
-            )
+            click.echo("thinking tokens are not included: judge_reasoning_tokens of that server is unknown here")
         if elsewhere:
-            click.echo(
-                "a few small questions about what the judge's server can do, and what is sent again, come on top"
-            )
+            click.echo("a few capability checks of the judge's server and retries come on top")
         if self._unread:
-            click.echo(f"{self._unread} rows cannot be scored and are left out")
-        click.echo("nothing was asked and nothing scored; verdicts that are kept already cost nothing")
+            click.echo(f"{self._unread} rows left out: they cannot be scored")
+        click.echo("nothing was sent or scored; cached verdicts cost nothing")
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """Return the metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
+    """Return the metric whose prompts the judge gets: for auto, its judge's metric."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

@@ -1,1 +1,1 @@
-"""Between reading and writing: rows are scored, and scores stand beside labels."""
+"""Score rows and join scores with labels, between reading and writing."""

@@ -1,4 +1,4 @@
-"""Choosers of the better answer of a pair: a metric by its scores, or a judge that sees both orders."""
+"""Choosers of the better answer of a pair: by a metric's scores, or by a judge that sees both orders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _BY_VERDICT = "verdict"
 _BATCH_PAIRS = 1024
-# Scored before their pairs are given: what a break loses.
+# Scored before their pairs are yielded: an interruption loses at most these.
 _ANSWERS_AT_A_TIME = 512
 _WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
 _MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
@@ -41,7 +41,7 @@ _SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
-    """Tell whether --by names a judge that is shown both answers, and no metric."""
+    """Return whether --by names a judge's comparison, not a metric."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
@@ -50,8 +50,8 @@ def comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) ->
     """Return the comparison that --by names, with --judge and its --prompt.
 
     Raises:
-        click.UsageError: --by is wrong.
-        InputError: Two prompt files are for it, or one is for another metric.
+        click.UsageError: --by is invalid.
+        InputError: Two prompt files match it, or one is for another metric.
     """
     try:
         (filled,) = with_prompts([check_comparison(by, judge)], prompts)
@@ -68,7 +68,7 @@ def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
     except ValueError:
         margin = math.nan
     if not (math.isfinite(margin) and margin >= 0):
-        raise click.BadParameter(f"{value!r} is no margin: give a number from 0 upward, or {_BY_VERDICT}")
+        raise click.BadParameter(f"{value!r} is not a margin. Give a number of at least 0, or {_BY_VERDICT}")
     return margin
 
 
@@ -83,11 +83,11 @@ tie_margin_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class MetricChooser:
-    """Implements Chooser by the scores that the answers have.
+    """Implements Chooser with the answers' scores.
 
     Attributes:
-        line: What reproduces it; "" where nobody knows.
-        scorer: Scores answers that have none, each once; None where all have one.
+        line: The metric identifier that reproduces it; "" if unknown.
+        scorer: Scores each answer without results once; None if all have results.
     """
 
     name: str
@@ -97,11 +97,11 @@ class MetricChooser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The metric's line and the margin."""
+        """The metric identifier and the margin."""
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Choose as `Chooser.choose`; where answers are scored, the pairs that come back have their results."""
+        """Choose as `Chooser.choose`; pairs come back with their results if the answers were scored here."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
@@ -120,7 +120,7 @@ class MetricChooser:
     def _batch(
         self, remaining: Iterator[AnswerPair], scored: Container[int]
     ) -> tuple[list[AnswerPair], dict[int, Row]]:
-        """Return the next pairs, and rows of their answers that have to be scored first."""
+        """Return the next pairs, and the rows of answers to score first."""
         batch: list[AnswerPair] = []
         new: dict[int, Row] = {}
         for pair in remaining:
@@ -147,7 +147,7 @@ class MetricChooser:
         for model, answer in ((pair.model_a, pair.a), (pair.model_b, pair.b)):
             result = answer.results[self.name]
             if result.score is None:
-                return Choice(winner=None, status=result.status, message=f"{model} has no score of {self.name}")
+                return Choice(winner=None, status=result.status, message=f"{model} has no score for {self.name}")
         return Choice(winner=None, status="NO_VERDICT", message=f"{self.name} gives no verdict")
 
 
@@ -161,11 +161,11 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class JudgeChooser:
-    """Implements Chooser by `AsyncClient.compare_stream`; made by `open`.
+    """Implements Chooser with `AsyncClient.compare_stream`; create it with `open`.
 
     Attributes:
-        line: What reproduces its verdicts, with the judge's digest.
-        pictures: Folder of the pictures that rows name, which the judge is shown; None: it is shown none of them.
+        line: The metric identifier that reproduces its verdicts, with the judge's digest.
+        pictures: The folder of the pictures that the judge sees; None shows none.
     """
 
     name: str
@@ -179,21 +179,21 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Ask the server what it would compare with, which no judge has to answer.
+        """Get the comparison's identifier from the server, without a judge's call.
 
         Raises:
-            GradewireError: The server is away, or has no such judge.
+            GradewireError: The server is down, or has no such judge.
         """
         (comparison,) = await client.compare([_SAME], by, **options)
         return cls(name, comparison.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The line alone: it names judge and prompt by their digests."""
+        """The metric identifier, with digests of judge and prompt."""
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Choose as `Chooser.choose`; verdicts come as they are done, and are put in order here."""
+        """Choose as `Chooser.choose`; puts verdicts, which arrive in any order, in order."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:
@@ -228,7 +228,7 @@ class JudgeChooser:
 
 
 def choice_of(comparison: Comparison) -> Choice:
-    """Return a comparison as a line of a pair has it."""
+    """Return the choice that a pair's line records for a comparison."""
     return Choice(
         winner=None if comparison.winner is None else _MODELS[comparison.winner],
         status=str(comparison.status),

@@ -1,4 +1,4 @@
-"""The corpus of metrics that weigh words: the references of the file, or the rows of one request."""
+"""Corpora of metrics that weigh words: the references of the file, or the rows of one request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
 
 BATCH_ROWS: Final = 64
-"""Rows of one request; the encoder's batches are filled from all that is in flight."""
+"""Rows in one request. The encoder fills its batches from all requests in flight."""
 _FIELDS = ("question", "references", "synthetic_answers")
 
 
@@ -34,10 +34,10 @@ class FileReferences:
     """The distinct references of a file.
 
     Attributes:
-        entries: What `Client.prepare` takes.
-        entry_of: Position in `entries` by row number.
-        has_synthetic: Whether all of the first rows carry synthetic answers.
-        notes: What people should know of the cells, in sentences.
+        entries: Entries for `Client.prepare`.
+        entry_of: Positions in `entries` by row number.
+        has_synthetic: Whether all of the first rows have synthetic answers.
+        notes: Sentences for the user about the cells.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class FileReferences:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Read a file; raises InputError where no row has references."""
+        """Read a file; raises InputError if no row has references."""
         opened = source.open()
         found = cls(has_synthetic=opened.has_synthetic)
         seen: dict[str, int] = {}
@@ -68,22 +68,21 @@ class FileReferences:
             found.entry_of[row.index] = seen[key]
         found.notes += (*opened.notes, *opened.late_notes)
         if not found.entries:
-            raise InputError(f"{source.name}: there is no row with references")
+            raise InputError(f"{source.name}: no row has references")
         return found
 
 
 async def with_file_corpus(
     client: AsyncClient, source: InputFile, chosen: MetricChoice, *, quiet: bool
 ) -> MetricChoice:
-    """Prepare the references of the file where a metric needs a prepared corpus, and no other set is named.
+    """Prepare the file's references if a metric needs a prepared corpus and no other set is named.
 
-    A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
-    here, and give the same row another score in another file. The rows of the file are read once more for it.
+    Reads the file again. A cider without a corpus uses it too: by default it would count one request, here a batch of
+    rows, so a row's score would depend on its neighbours.
 
     Raises:
-        InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
-            standard input, which cannot be read twice.
-        GradewireError: The server is not there, or refuses.
+        InputError: A metric with corpus=request needs more than one request, or standard input would be read twice.
+        GradewireError: The server is down, or refuses.
     """
     metrics = {label: over_a_file(metric) for label, metric in chosen.named.items()}
     if any(_corpus(metric) == "request" for metric in metrics.values()):
@@ -93,33 +92,32 @@ async def with_file_corpus(
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or None))
     if source.is_stdin:
         names = ", ".join(metric.name for metric in weighted)
-        raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
+        raise InputError(f"{names} would read standard input twice. Name a file, or use --reference-set")
     entries = FileReferences.read(source).entries
-    # A line of this file names the file's own set, which another store or server may not have.
+    # A metric identifier from this file names the file's own set, which another store or server may lack.
     if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
         report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown(step.entries_done, ""))
     if not quiet:
-        left_out = f", {len(report.failures)} could not be" if report.failures else ""
+        left_out = f", {len(report.failures)} failed" if report.failures else ""
         click.echo(
-            f"corpus: {len(entries) - len(report.failures)} reference lists of {source.name} are counted"
+            f"corpus: counted {len(entries) - len(report.failures)} reference lists of {source.name}"
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
-    # A line may insist on the corpus that the file had when it was written.
+    # A metric identifier may require the file's earlier corpus.
     return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuse to score the rest of a file with a metric whose corpus are the rows that are scored together.
+    """Refuse to resume a metric whose corpus is the rows of one request.
 
-    Rows that no request can hold, because they cannot be read, count on neither side. `out` is the output of an earlier
-    run and need not be there; `pictures` as in `ScorePlan`.
+    Rows without an item never enter a request and do not count. `out` is an earlier output and need not exist;
+    `pictures` is as in `ScorePlan`.
 
     Raises:
-        InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
-            was changed.
+        InputError: Only some rows have a final result, or the output cannot be read. Nothing was changed.
     """
     names = [metric.name for metric in chosen.metrics if _corpus(metric) == "request"]
     if not names:
@@ -132,14 +130,14 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path,
     rows = {row.key for row in with_picture_digests(source.open().rows, pictures) if row.item is not None}
     if rows & done and (left := len(rows - done)):
         raise InputError(
-            f"{', '.join(names)}: corpus=request counts the rows that are scored together, and of {len(rows)} rows "
-            f"{left} {'is' if left == 1 else 'are'} left: their weights would be others than those of {out}. Score all "
-            "again with --overwrite, or write corpus=prepared (bertscore: idf=prepared)"
+            f"{', '.join(names)}: corpus=request counts the rows of one request, but only {left} of {len(rows)} rows "
+            f"{'is' if left == 1 else 'are'} left, so their weights would differ from those in {out}. Score all rows "
+            "again with --overwrite, or use corpus=prepared (bertscore: idf=prepared)"
         )
 
 
 def takes_corpus(metric: Metric) -> bool:
-    """Tell whether a metric's scores depend on which other references are counted."""
+    """Return whether a metric's scores depend on a corpus of references."""
     return _corpus(over_a_file(metric)) in {"request", "prepared"}
 
 
@@ -152,15 +150,15 @@ def _refuse_many_rows(source: InputFile) -> None:
     if rows is None or rows > BATCH_ROWS:
         there = "standard input" if rows is None else f"{source.name} has {rows} rows and"
         raise InputError(
-            f"corpus=request: {there} may need more than one request, of {BATCH_ROWS} rows each, and each would have "
-            "weights of its own: write corpus=prepared (bertscore: idf=prepared), which takes the file's references"
+            f"corpus=request: {there} may need several requests of {BATCH_ROWS} rows, each with its own weights. "
+            "Use corpus=prepared (bertscore: idf=prepared), which counts the file's references"
         )
 
 
 def over_a_file(metric: Metric) -> Metric:
-    """Return a metric that counts over a corpus, and names none, with the prepared one.
+    """Return a metric with the prepared corpus if it counts over one and names none.
 
-    Its default, the items of one request, would be a batch of rows here, and give a row another score in another file.
+    The default, the items of one request, would be a batch of rows here: a row's score would depend on its neighbours.
     """
     corpus = metric.prepared_parameter if metric.needs_corpus else None
     if corpus is None or getattr(metric, corpus) is not None:

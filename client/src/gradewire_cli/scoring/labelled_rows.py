@@ -1,4 +1,4 @@
-"""Scores and labels collected as columns, row by row; labels of an evaluator, and scores of earlier runs."""
+"""Collect scores and labels as columns; labels may be an evaluator's, and scores those of earlier runs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.row import Row
 
-# The most frequent ones are listed: a column of free remarks has as many flags as rows.
+# Only the most frequent ones are shown: a column of free text has as many flags as rows.
 _SHOWN_FLAGS = 10
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """Return the label that an option names: by itself, or as --metrics may write it (smile:v1 for smile).
+    """Return the label that an option names, as it is or as in --metrics (smile:v1 for smile).
 
     Raises:
-        InputError: There is none; names those that there are.
+        InputError: No metric has this name; lists the labels.
     """
     if name in labels:
         return name
@@ -47,18 +47,18 @@ def label_named(labels: Sequence[str], name: str, option: str) -> str:
     except InvalidRequest:
         written = ()
     if len(written) != 1 or written[0] not in labels:
-        raise InputError(f"{option} {name}: there is no such metric, there are {', '.join(labels)}")
+        raise InputError(f"{option} {name}: no such metric. Choose one of {', '.join(labels)}")
     return written[0]
 
 
 @dataclass(slots=True)
 class EvaluatorLabels:
-    """Scores and verdicts of one metric, which the others are compared with.
+    """Scores and verdicts of the metric that replaces annotators.
 
-    A row counts where the evaluator has a score, and a verdict too if it gives verdicts at all.
+    A row counts if the metric has a score, and a verdict too if it gives verdicts at all.
 
     Attributes:
-        label: The metric as its results are called; "" before the first row.
+        label: The metric's label in results; "" before the first row.
     """
 
     name: str
@@ -69,7 +69,7 @@ class EvaluatorLabels:
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
     def take(self, output: Mapping[str, Any]) -> bool:
-        """Take in an output row; False where the row does not count."""
+        """Add an output row; returns False if the row does not count."""
         results = output["scores"]
         self.label = self.label or label_named(list(results), self.name, "--against")
         result = results[self.label]
@@ -85,21 +85,21 @@ class EvaluatorLabels:
 
     @property
     def has_verdicts(self) -> bool:
-        """Whether it calls answers right or wrong."""
+        """True if the metric gives verdicts."""
         return bool(self._verdicts) and not math.isnan(self._verdicts[0])
 
     @property
     def last_score(self) -> float:
-        """Score of the row that was taken in last."""
+        """The score of the latest row."""
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
-        """Return float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
+        """Return float64[rows]: 1 right, 0 wrong, NaN without verdicts."""
         return np.array(self._verdicts)
 
     def summary(self, more: str = "") -> str:
-        """Return a line for people: what reproduces it, `more`, and what failed."""
-        return self.tally.summary(self.label, f" (stands in the place of people{more})")
+        """Return a readable line: metric identifier, `more`, and failures."""
+        return self.tally.summary(self.label, f" (replaces annotators{more})")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,12 +107,12 @@ class LabelledRows:
     """Columns under construction, one entry per labelled row.
 
     Attributes:
-        rule: How annotators' labels become one; None: the row's own label, else their mean.
-        against: The evaluator that stands in the place of people; None where people labelled the rows.
-        tallies: Counts of the labelled rows by label of the metric.
-        first_unreadable: Place and label of the first row whose label cannot be read; "" without any.
-        flags: Labelled rows by flag, those left out included.
-        server_version: Version of gradewire where they were scored; "" where scores were read.
+        rule: Combines annotators' labels into one; None: the row's own label, else their mean.
+        against: The evaluator that replaces annotators; None if annotators labelled the rows.
+        tallies: Counts of labelled rows by the metric's label.
+        first_unreadable: Position and label of the first unreadable label; "" without any.
+        flags: Labelled rows by flag, including those left out.
+        server_version: gradewire version of the server that scored them; "" if scores were read.
     """
 
     rule: LabelRule | None = None
@@ -139,13 +139,13 @@ class LabelledRows:
     _questions: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Return labelled rows taken in so far."""
+        """Return the number of labelled rows."""
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows with a usable label; counts those left out, each for its reason.
+        """Yield rows with a usable label and count the others by reason.
 
-        With an evaluator in the place of people these are all rows: which have a label, `add` finds.
+        With an evaluator in place of annotators, yields all rows; `add` finds which of them have a label.
         """
         for row in rows:
             if self.against is not None:
@@ -166,7 +166,7 @@ class LabelledRows:
         return not out
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Take in a row that `labelled` gave, and its output row."""
+        """Add a row from `labelled` with its output row."""
         label_value, annotations = row.human.value, row.human.annotations
         own = ""
         if self.against is not None:
@@ -194,22 +194,22 @@ class LabelledRows:
             self.kept.append((row, output))
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
-        """Return the columns as arrays; without groups unless rows are grouped.
+        """Return the columns as arrays.
 
         Raises:
-            InputError: No row has a label that can be read, all were left out for their flags, the rule is not for
-                such labels, or there is no metric beside the one that stands in the place of people.
+            InputError: No readable label is left, the rule does not fit the labels, or no metric is left to compare
+                with the evaluator.
         """
         if not self._labels and self.against is not None:
-            raise InputError(f"no row has a score of {self.against.name}: {self.against.summary()}")
+            raise InputError(f"no row has a score for {self.against.name}: {self.against.summary()}")
         if self._labels and not self._scores and self.against is not None:
-            raise InputError(f"--against {self.against.name}: the scores have no other metric, to compare with it")
+            raise InputError(f"--against {self.against.name}: the scores have no other metric to compare it with")
         if not self._labels and self.unreadable:
-            raise InputError(f"{self.unreadable_labels}, and no row has one that can: give --map label=COLUMN")
+            raise InputError(f"{self.unreadable_labels}, and no row has a readable one. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
-            raise InputError(f"--without-flag leaves no row: all {self.flagged_out} have such a flag")
+            raise InputError(f"--without-flag leaves no rows: all {self.flagged_out} have such a flag")
         if not self._labels:
-            raise InputError("no row has a label (looked for label, human_score, labels): give --map label=COLUMN")
+            raise InputError("no row has a label (columns label, human_score, labels). Use --map label=COLUMN")
         return JudgedRows(
             scores={label: np.array(column) for label, column in self._scores.items()},
             verdicts={label: np.array(column) for label, column in self._verdicts.items()},
@@ -221,67 +221,67 @@ class LabelledRows:
         )
 
     def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """Return `judged`, with verdicts as labels where an evaluator that gives any stands in the place of people."""
+        """Return `judged`, with the evaluator's verdicts as labels if it gives any."""
         rows = self.judged(with_groups=with_groups)
         if self.against is None or not self.against.has_verdicts:
             return rows
         return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """Return bool[rows]: False where a metric marks its verdict UNCERTAIN."""
+        """Return bool[rows]: False if a metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return float64[rows, annotators] of the rows that several annotators could label; NaN where one did not."""
+        """Return float64[rows, annotators] of rows with several annotators; NaN for a missing label."""
         try:
             return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
         except ValueError as error:
-            raise InputError(f"the labels: {error}") from error
+            raise InputError(f"labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """Return float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
+        """Return float64[rows], the words in each prediction; NaN if it cannot be read."""
         return np.array(self._words)
 
     @property
     def people(self) -> People:
-        """Names of the annotators."""
+        """Texts that name annotators or the evaluator."""
         return People() if self.against is None else People.evaluator(self.against.label)
 
     @property
     def unreadable_labels(self) -> str:
-        """The number of labels that cannot be read, with the first of them."""
-        first = f"first at {self.first_unreadable}; --label-map says what words mean"
-        return f"the label of {self.unreadable} rows cannot be read ({first})"
+        """The number of unreadable labels, with the first of them."""
+        first = f"first at {self.first_unreadable}; --label-map gives words a value"
+        return f"{self.unreadable} rows have an unreadable label ({first})"
 
     @property
     def alone(self) -> int:
-        """Rows that keep their own label although --labels says a rule for annotators: they have no other."""
+        """The number of rows that keep their own label despite --labels, because they have no other."""
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Return sentences that say which rows and statistics are left out, and why."""
+        """Return sentences on the rows and statistics that are left out, with reasons."""
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(
-                f"{self.against.left_out} rows have no score or no verdict of {self.against.label} and were left out"
+                f"{self.against.left_out} rows without a score or verdict of {self.against.label} left out"
             )
         if self.unlabelled:
-            sentences.append(f"{self.unlabelled} rows have no label and were left out")
+            sentences.append(f"{self.unlabelled} rows without a label left out")
         if self.unreadable:
-            sentences.append(f"{self.unreadable_labels}; they were left out")
+            sentences.append(f"{self.unreadable_labels}; left out")
         if self.flags:
             most = sorted(self.flags.most_common(_SHOWN_FLAGS))
             counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
             more = f" and {len(self.flags) - len(most)} further flags" if len(self.flags) > len(most) else ""
-            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} left out")
+            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} of them left out")
         known = [label for label in self._labels if not math.isnan(label)]
         if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
-                f"labels run from {min(known):g} to {max(known):g}: nobody said what counts as right, so there is no "
-                "AUC and no figure of verdicts (labels in [0, 1] count from 0.5; --label-map says which grades do)"
+                f"labels range from {min(known):g} to {max(known):g}, so AUC and statistics of verdicts are missing. "
+                "Use --label-map to say which labels count as right (labels in [0, 1] do from 0.5)"
             )
         if self.alone:
-            sentences.append(f"{self.alone} rows have one label, which stands as it is under --labels {self.rule}")
+            sentences.append(f"{self.alone} rows have a single label, which --labels {self.rule} keeps")
         return sentences
 
     def _agreed(self) -> NDArray[np.float64]:
@@ -300,11 +300,11 @@ def _numbers(annotations: Sequence[float | None]) -> list[float]:
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Join rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
+    """Join rows with earlier outputs by row number; metrics of several files are combined.
 
     Raises:
-        InputError: A file is not there, is no such output, ends too early, was made from other rows, or has a metric of
-            the name that another file has.
+        InputError: A file is missing, not such an output, too short, made from other rows, or repeats a metric of
+            another file.
     """
     copies = itertools.tee(rows, len(paths))
     for joined in zip(*(_joined(copy, path) for copy, path in zip(copies, paths, strict=True)), strict=True):
@@ -312,16 +312,16 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
         scores: dict[str, Any] = {}
         for path, (_, output) in zip(paths, joined, strict=True):
             if repeated := scores.keys() & output["scores"].keys():
-                raise InputError(f"{path} has {min(repeated)}, which another --scores file has too: leave one out")
+                raise InputError(f"{path} and another --scores file both have {min(repeated)}. Leave one out")
             scores |= output["scores"]
         yield row, {**first, "scores": scores}
 
 
 def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, Any]]]:
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+        raise InputError(f"{path} does not exist")
     if path.suffix.lower() in TABLE_SUFFIXES:
-        raise InputError(f"{path}: --scores reads JSONL, not tables: gradewire score --out FILE.jsonl writes it")
+        raise InputError(f"{path}: --scores reads JSONL, not tables. Run: gradewire score --out FILE.jsonl")
     results = read_results(path)
     output: dict[str, Any] = {"index": -1}
     labels: list[str] | None = None
@@ -329,12 +329,10 @@ def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, An
         while output["index"] < row.index:
             _, output = next(results, (0, {"index": math.inf}))
         if output["index"] != row.index:
-            raise InputError(f"{path} has no scores of {row.position}: finish it with gradewire score --resume")
+            raise InputError(f"{path} has no scores for {row.position}. Complete it with gradewire score --resume")
         if output["digest"] != row.digest:
-            raise InputError(f"{path} was made from another text at {row.position}: score the file again")
+            raise InputError(f"{path} was made from another text at {row.position}. Score the file again")
         labels = labels or list(output["scores"])
         if list(output["scores"]) != labels:
-            raise InputError(
-                f"{path}: the metrics at {row.position} are not those of the first row: score the file again"
-            )
+            raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score the file again")
         yield row, output

@@ -1,4 +1,4 @@
-"""A labelled file, scored or with scores that are read, and its options: for `agree`, `bench` and `calibrate`."""
+"""Score a labelled file, or read its scores, with the options for `agree`, `bench` and `calibrate`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
+    """Return options for the bootstrap's draws, with this default number of resamples, and --quiet."""
     return option_group(
         click.option(
             "--resamples", type=click.IntRange(min=100), default=resamples, help="Draw so often for the intervals."
@@ -46,7 +46,7 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Add which rows count, whose scores and labels are taken, and `draw_options`."""
+    """Return options for rows, scores and labels, and `draw_options`."""
     return option_group(
         click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
         click.option(
@@ -65,7 +65,7 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
 
 
 class Draws(TypedDict):
-    """Draws of the bootstrap, as functions of the statistics take them."""
+    """The bootstrap's arguments for functions of the statistics."""
 
     resamples: int
     seed: int
@@ -73,12 +73,12 @@ class Draws(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRun:
-    """A run over labelled rows: which of them, by what and where they are scored, and the draws behind intervals.
+    """A run over labelled rows: their choice, the metrics, the connection and the bootstrap's draws.
 
     Attributes:
-        scores: Outputs of earlier runs in place of a run.
-        labels: Rule for several annotators; None: the row's own label, else their mean.
-        against: Metric that stands in the place of people; "" where people labelled the rows.
+        scores: Outputs of earlier runs to read instead of scoring.
+        labels: Rule that combines several annotators' labels; None: the row's own label, else their mean.
+        against: The metric that replaces annotators; "" if annotators labelled the rows.
     """
 
     source: InputFile
@@ -94,7 +94,7 @@ class LabelledRun:
 
     @property
     def draws(self) -> Draws:
-        """The draws behind intervals."""
+        """The bootstrap's arguments."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(
@@ -104,7 +104,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Score the labelled rows, or read their scores, once `check` has seen the labels of the metrics."""
+        """Score the labelled rows or read their scores; `check` gets the metrics' labels before any are scored."""
         rows = LabelledRows(
             rule=self.labels,
             without_flags=self.without_flags,
@@ -120,12 +120,12 @@ class LabelledRun:
         return rows
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
-        """Refuse outputs (option and file) that are read; raises InputError."""
+        """Raise InputError if an output (option and file) is also an input."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
     def _compared(self, labels: Sequence[str]) -> list[str]:
-        """Return the metrics without the one that stands in the place of people."""
+        """Return the metrics without the one that replaces annotators."""
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
 
@@ -164,10 +164,10 @@ labelled_run_options = option_group(scoring_options, labelled_options(resamples=
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Read FILE, how it is read, and `labelled_options`; metrics and connection by their options where not given."""
+    """Read FILE, its input options and `labelled_options`; reads metrics and connection unless they are given."""
     against = options.get("against") or ""
     if against and options["labels"]:
-        raise click.UsageError("--labels says how people's labels become one: leave it out with --against")
+        raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
     metrics = metrics or metric_options_of(options)
     if against and not options["scores"]:
         metrics = _with_evaluator(metrics, against)
@@ -183,18 +183,16 @@ def labelled_run_of(
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
-    """Add the metric that stands in the place of people; raises click.UsageError where it is no metric."""
+    """Add the metric that replaces annotators; raises click.UsageError if it is invalid."""
     written = str(metrics.metrics)
     named, asked = single_metric(against, written, "--against")
     if asked == (named,) and written == without_all(written):
-        raise click.UsageError(
-            f"--against {against}: there is no other metric: --metrics names what is compared with it"
-        )
+        raise click.UsageError(f"--against {against}: no other metric to compare with. Name one with --metrics")
     return metrics if named in asked else replace(metrics, metrics=f"{written},{against}")
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """Return what the JSON of statistics says of the file, rows, labels and draws."""
+    """Return the JSON description of file, rows, labels and draws."""
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
@@ -223,5 +221,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """Return what the JSON of statistics says of the draws behind the intervals; `unit` is what is drawn."""
+    """Return the JSON description of the intervals' draws; `unit` is the unit that is drawn."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

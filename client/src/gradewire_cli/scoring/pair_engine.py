@@ -1,4 +1,4 @@
-"""Pairs of answers to one question, and the engine that has them judged and keeps the verdicts."""
+"""Pairs of answers to one question, and the engine that judges them and keeps the verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Winner = Literal["model_a", "model_b", "tie"]
-"""The winner in a line of a pair: a is the baseline's answer, b that of the side that is compared with it."""
+"""The winner in a pair's line: a is the baseline's answer, b the other side's."""
 _NEEDED = ("digest", "winner", "status", "by")
 
 
@@ -31,7 +31,7 @@ class Result:
     """The result of one metric for one answer.
 
     Attributes:
-        correct: Whether the answer counts as right; None where the metric gives no verdict.
+        correct: Whether the answer counts as right; None if the metric gives no verdict.
         status: OK, or why there is no score.
     """
 
@@ -43,15 +43,15 @@ class Result:
 
     @classmethod
     def of_output(cls, label: str, result: Mapping[str, Any]) -> Self:
-        """Return a result as an output row has it.
+        """Return the result in an output row.
 
         Raises:
-            ValueError: It is none: its score is no finite number, or stands beside a status that has none.
+            ValueError: The score is not finite, or contradicts the status.
         """
         score, status = result["score"], result["status"]
         numeric = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
         if not isinstance(status, str) or (status == Status.OK) != numeric or not (numeric or score is None):
-            raise ValueError(f"{label} has the score {score!r:.40} and the status {status!r:.40}")
+            raise ValueError(f"{label} has score {score!r:.40} with status {status!r:.40}")
         return cls(
             score, verdict(label, result), status, tuple(result.get("warnings", ())), str(result.get("message", ""))
         )
@@ -67,15 +67,15 @@ class Answer:
     """An answer of one side.
 
     Attributes:
-        row: Its texts (`row.item`), as far as the file has them, and where it stands.
-        results: By label of the metric; empty where none was asked for.
+        row: The row with its texts (`row.item`) and its position.
+        results: Results by the metric's label; empty if no metric was requested.
     """
 
     row: Row
     results: Mapping[str, Result] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return a field of the item as a text, "" where the file does not have it."""
+        """Return a field of the item as text; "" if it is missing."""
         value = (self.row.item or {}).get(name)
         return "" if value is None else str(value)
 
@@ -90,8 +90,8 @@ class AnswerPair:
     """The answers of two sides to one question.
 
     Attributes:
-        index: Number of the pair, from 0 over all pairs of the run.
-        a: The baseline's answer, whose question and references stand for both.
+        index: The pair's number in the run, from 0.
+        a: The baseline's answer; its question and references count for both.
     """
 
     index: int
@@ -106,13 +106,13 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """Return the pair with digests of the pictures that its rows name from `folder`; as it is without a folder."""
+        """Return the pair with digests of its rows' pictures from `folder`; unchanged without a folder."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
     @property
     def digest(self) -> str:
-        """32 hex digits over everything that a choice depends on, but for the chooser."""
+        """32 hex digits over everything that a choice depends on except the chooser."""
         content = [self.model_a, self.model_b, *(row.digest + row.picture_digest for row in (self.a.row, self.b.row))]
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
@@ -123,10 +123,10 @@ class Choice:
 
     Attributes:
         winner: None unless `status` is OK.
-        status: OK, or why there is no winner: a `Status`, or INCONSISTENT where the two orders disagree.
-        message: What went wrong and what to do; "" when OK.
-        probability_a, probability_b, probability_tie: Means over both orders; None where nobody read any.
-        orders: What was said in each order, as a line has it; empty for choosers that know none.
+        status: OK, or why there is no winner: a `Status`, or INCONSISTENT if the two orders disagree.
+        message: An error with its remedy; "" when OK.
+        probability_a, probability_b, probability_tie: Means over both orders; None if unknown.
+        orders: The verdict in each order; empty for choosers without orders.
     """
 
     winner: Winner | None
@@ -139,12 +139,12 @@ class Choice:
 
     @property
     def may_pass(self) -> bool:
-        """Whether the pair has no winner for want of a server or of time, so that --resume asks again."""
+        """True if the server was down or too slow, so that --resume tries the pair again."""
         return self.status in {Status.UNAVAILABLE, Status.TIMEOUT}
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return the choice that stands in a line of a pair."""
+        """Return the choice in a pair's line."""
         return cls(**{each.name: line[each.name] for each in fields(cls) if each.name in line})
 
 
@@ -152,10 +152,10 @@ Chosen = tuple["AnswerPair", "Choice"]
 
 
 class Chooser(Protocol):
-    """Prefers one of two answers.
+    """A chooser of the better one of two answers.
 
-    A run hands it the pairs that no earlier run has an answer for (`--out` with `--resume`), and writes what it gives
-    at once, so a chooser keeps nothing and begins again after a break.
+    A run passes it the pairs that no earlier run (`--out` with `--resume`) has judged, and writes each result at once.
+    So a chooser keeps no state and starts afresh after an interruption.
     """
 
     @property
@@ -165,33 +165,33 @@ class Chooser(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The grounds of a choice beside the pair: `by`, the line that reproduces it, and further JSON values.
+        """Everything besides the pair that a choice depends on: `by`, the identifier, and other JSON values.
 
-        It stands in every line of a pair; --resume refuses lines that have another.
+        Every line of a pair holds it; --resume refuses lines with another identity.
         """
         ...
 
     def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Give every pair with its choice, in the order of the pairs, some at a time.
+        """Yield every pair with its choice in batches, in the order of the pairs.
 
-        It reads pairs only as far as it has some in work. A pair that cannot be judged gets a status and its neighbours
-        a choice all the same.
+        Reads pairs only as it works on them. A pair that cannot be judged gets a status and does not affect its
+        neighbours.
 
         Raises:
-            GradewireError: The server went away, or refuses the call itself; what was given before stands.
+            GradewireError: The server is down or refuses the call; results yielded before stay valid.
         """
         ...
 
 
 @dataclass(slots=True)
 class PairEngine:
-    """A chooser with the file of what it has said.
+    """A chooser with the file of its verdicts.
 
     Attributes:
-        journal: The file, a line for each pair; None keeps none.
-        digest: Tells pairs apart; it stands in every line.
-        take: Given the number, from 1, and the content of every line that stands: those of earlier runs, then new ones.
-        judged: Pairs of the last call of `judge` that have a choice by now.
+        journal: The file with a line for each pair; None keeps none.
+        digest: Returns a pair's identity, which every line holds.
+        take: Gets number (from 1) and content of every valid line: first of earlier runs, then new ones.
+        judged: Pairs in the latest call of `judge` that have a choice so far.
     """
 
     chooser: Chooser
@@ -204,21 +204,21 @@ class PairEngine:
     _goes_on: bool = False
 
     def open(self, *, resume: bool, again: bool = False) -> None:
-        """Begin the file, or go on with it.
+        """Begin or continue the file.
 
         Args:
-            resume: Keeps what is there, but for what may turn out otherwise.
-            again: Keeps nothing of it after all, for the chooser costs nothing and goes by scores, which may be others
-                now; it has to be of this chooser all the same.
+            resume: Keep existing choices that are final.
+            again: Check that existing choices are this chooser's, then drop them: choosing by scores is free, and
+                scores may have changed.
 
         Raises:
-            InputError: It cannot be written, holds no pairs, or those of another chooser; nothing was changed.
+            InputError: The file cannot be written, holds no pairs, or another chooser's; nothing was changed.
         """
         if self.journal is None:
             return
         end = 0
         path, aside = files_of(self.journal.path)[:2]
-        # Versions before this one let pairs wait in FILE.resume.
+        # Older versions kept waiting pairs in FILE.resume.
         for source in (aside, path) if resume else ():
             self._digests, end = [], 0
             for number, line_end, line in _read_pairs(source):
@@ -243,10 +243,10 @@ class PairEngine:
         extra: Mapping[str, Any] | None = None,
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
-        """Have every pair chosen; the chooser is asked for those alone that no earlier run has.
+        """Return a choice for every pair; the chooser gets only pairs without an earlier one.
 
         Raises:
-            GradewireError: As `Chooser.choose`; what was written stands.
+            GradewireError: As `Chooser.choose`; written lines stay valid.
             InputError: The file cannot be written.
         """
         digests = [] if again or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
@@ -264,13 +264,13 @@ class PairEngine:
         return [(pair, found[pair.index]) for pair in pairs]
 
     def finish(self, chosen: Sequence[Chosen] | None = None) -> None:
-        """End the file, which outlasts a power cut then; raises InputError where it cannot be written.
+        """Complete the file durably; raises InputError if it cannot be written.
 
-        With `chosen` it has these pairs alone, in their order.
+        With `chosen`, keep only these pairs, in their order.
         """
         if self.journal is None:
             return
-        # Choices come in order.
+        # The chooser keeps the pairs' order.
         if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
             self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
         self.journal.finish()
@@ -293,7 +293,7 @@ class PairEngine:
 
 
 def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of the file, as `gradewire leaderboard` reads it, with what is said beside pair and choice."""
+    """Return a line of the file, as `gradewire leaderboard` reads it, with `said` as further fields."""
     question = pair.a.row.question_id or pair.a.row.question_key
     scores = {
         label: {"a": pair.a.results[label].score, "b": pair.b.results[label].score}
@@ -324,7 +324,7 @@ def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[s
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield the lines of a file of pairs with their numbers and ends; none where there is no file."""
+    """Yield the lines of a file of pairs with numbers and ends; nothing if the file does not exist."""
     if not path.exists():
         return
     with named_errors(path), path.open("rb") as stream:
@@ -335,5 +335,5 @@ def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
             except (ValueError, RecursionError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is no pair of gradewire compare: give another --out")
+                raise InputError(f"{path}: line {number} is not a pair of gradewire compare. Use another --out")
             yield number, end, pair

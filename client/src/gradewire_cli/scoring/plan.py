@@ -1,4 +1,4 @@
-"""Resolves the options, with a connected client, to what is asked of every row: metrics, judges, corpora."""
+"""Resolve options into a plan for every row, with a connected client: metrics, judges, corpora."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient, ModelList
     from gradewire.results import ModelInfo
 
-# Stands in --metrics for every metric that the server can compute.
+# In --metrics, the name of all metrics that the server can compute.
 ALL_METRICS = "all"
-# Why a metric that looks through the file first cannot where that is standard input.
+# Reason for metrics that read the file first, which standard input does not allow.
 _UNREAD_CORPUS = (
-    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "it counts the references of the file first, but standard input cannot be read twice. Name a file, or use "
     "--reference-set"
 )
-_UNREAD_VALUES = "whether all references have values is not known of standard input: name it to have it"
-_ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
+_UNREAD_VALUES = "it needs values in all references, which cannot be checked on standard input. Name it to compute it"
+_ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
 
-# FILE, what it is scored by, and where.
+# FILE, its metrics, and the connection.
 scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePlan:
-    """The request for every row; nothing is left to be resolved.
+    """The request for every row, with all options resolved.
 
     Attributes:
-        chosen: The metrics, with all defaults filled in, and the reference set.
-        synthetic: Synthetic answers of a smile that does not say its own.
-        pictures: Folder that rows name their pictures from, where a metric shows them; None: none does.
-        judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
+        chosen: The metrics with all defaults, and the reference set.
+        synthetic: Synthetic answers for a smile that names none.
+        pictures: The folder of the rows' pictures if a metric shows them; None otherwise.
+        judge_elsewhere: Whether a judge runs behind its own server, which may charge for calls.
     """
 
     chosen: MetricChoice
@@ -61,21 +61,20 @@ class ScorePlan:
     pictures: Path | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return arguments of `Client.score`."""
+        """Return the arguments for `Client.score`."""
         return {"metrics": self.chosen.named, "reference_set": self.chosen.reference_set or None}
 
 
 async def resolve_plan(
     client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
 ) -> ScorePlan:
-    """Resolve `all`, prompt files, defaults and corpora; print the remarks on the judges that are asked.
+    """Resolve `all`, prompt files, defaults and corpora; print notes on the judges.
 
-    Where no option says otherwise, smile takes the synthetic answers that the rows carry. Where a metric takes the
-    references of the file as its corpus, the rows are read once more.
+    By default, smile uses the rows' synthetic answers. Reads the rows again if a metric counts the file's references.
 
     Raises:
-        InputError: A prompt file, or a corpus, fits none of the metrics or not this file.
-        GradewireError: The server is not there, or a metric is not to be understood.
+        InputError: A prompt file or corpus fits no metric, or does not fit this file.
+        GradewireError: The server is down, or a metric is invalid.
     """
     items = None if source.is_stdin else lambda: _items(source)
     written = await written_metrics(client, options, items)
@@ -84,12 +83,12 @@ async def resolve_plan(
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     await _check_models(client, chosen.metrics)
-    # Nobody should pay for a worse answer, or trust a judge that is for tests without a remark on it.
+    # Users must see notes on judges that cost more, answer worse or exist only for tests.
     elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
         elsewhere = any(runs_elsewhere(listed, metric) for metric in asked)
-        tell(dict.fromkeys(_remarks(asked, listed)))
+        tell(dict.fromkeys(_advice_and_notes(asked, listed)))
     return ScorePlan(
         chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
         synthetic=synthetic,
@@ -104,9 +103,9 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[str, Metric]:
-    """Return the metrics by their labels, which go by what was written and not by what is filled in.
+    """Return the metrics by label; labels follow the written text, not filled-in defaults.
 
-    Each has its prompt file; an auto that says neither risk nor budget has that of the options.
+    Adds prompt files to their metrics, and risk or budget of the options to an auto that has neither.
     """
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
@@ -120,12 +119,12 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
         if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
     }
     if not open_ones:
-        raise InputError(f"{flags[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
+        raise InputError(f"{flags[0]} needs an auto without risk and judge_budget in --metrics")
     return {**metrics, **open_ones}
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
-    """Refuse models that the server does not know, before their rows would all fail."""
+    """Raise InputError for models that the server does not know, before all their rows fail."""
     named = {
         (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
@@ -138,10 +137,10 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
     listed = (await client.models()).models
     for kind, name in sorted(named):
         known = [model.name for model in listed if model.kind == kind]
-        # A server that lists none does not say what it has.
+        # An empty list means that the server does not report its models.
         if known and name not in known:
             raise InputError(
-                f"{name}: the server knows no such {kind}, it knows {', '.join(known)} (gradewire models list)"
+                f"the server has no {kind} {name}. Choose one of {', '.join(known)} (see gradewire models list)"
             )
 
 
@@ -151,11 +150,11 @@ def _kind_of_model(metric: Metric) -> str:
     return "grader" if metric.needs_grader else "encoder"
 
 
-def _remarks(requested: Sequence[Metric], listed: ModelList) -> list[str]:
+def _advice_and_notes(requested: Sequence[Metric], listed: ModelList) -> list[str]:
     advice = {metric.name: metric.advice for metric in listed.metrics if metric.advice}
     lines = [f"{metric.name}: {advice[metric.name]}" for metric in requested if metric.name in advice]
     judges = {judge_name(metric) for metric in requested}
-    return [*lines, *judge_remarks(listed, judges)]
+    return [*lines, *judge_notes(listed, judges)]
 
 
 def judge_name(metric: Metric) -> str:
@@ -164,13 +163,13 @@ def judge_name(metric: Metric) -> str:
 
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
-    """Tell whether the judge of a metric runs behind a server of its own."""
+    """Return whether a metric's judge runs behind its own server."""
     return any(model.numeric_class.startswith("remote") for model in _judges(listed, {judge_name(metric)}))
 
 
-def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Return remarks of the server on these judges; "" stands for its default judge."""
-    return [f"judge {model.name}: {remark}" for model in _judges(listed, judges) for remark in model.remarks]
+def judge_notes(listed: ModelList, judges: Collection[str]) -> list[str]:
+    """Return the server's notes on these judges; "" names its default judge."""
+    return [f"judge {model.name}: {note}" for model in _judges(listed, judges) for note in model.remarks]
 
 
 def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
@@ -180,12 +179,12 @@ def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return metrics that, with their defaults, are not for these items, each with what is missing.
+    """Return metrics that these items do not suit with their defaults, each with what is missing.
 
-    What needs a question is named where no item has one: beside rows that have one, a row without is at fault and says
-    so itself. What compares annotators is named where one item has too few references, for that is no fault; so is what
-    compares values where one item has no digit in its references. Where no item has references, nothing is named: every
-    row says so.
+    A metric that needs a question is listed only if no item has one; otherwise the rows without a question fail
+    themselves. A metric that compares annotators is listed if one item has too few references, and a metric that
+    compares values if one item has no digit in its references. Without any references, every row fails and nothing is
+    listed.
     """
     has_question, fewest, has_digits = False, sys.maxsize, True
     first_list, lists_differ = "", False
@@ -202,31 +201,31 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     missing = {}
     for name, kind in METRIC_TYPES.items():
         if kind.asks_judge():
-            continue  # no part of all
+            continue  # not in `all`
         if kind.needs_corpus and not lists_differ:
             missing[name] = _ALL_ALIKE
         elif kind.needs_question and not has_question:
             missing[name] = "no row has a question"
         elif fewest < kind.least_references:
             missing[name] = (
-                f"some rows have fewer than {kind.least_references} references, and it compares annotators: name it to "
-                "have it for the others"
+                f"some rows have fewer than {kind.least_references} references, but it compares annotators. Name it to "
+                "compute it for the others"
             )
         elif kind.needs_values and not has_digits:
             missing[name] = (
-                "some rows have no number in their references, and it compares dates, quantities and the like: name it "
-                "to have it for the others"
+                "some rows have no number in their references, but it compares dates, quantities and the like. Name "
+                "it to compute it for the others"
             )
     return missing
 
 
 def without_all(metrics: str) -> str:
-    """Return what --metrics names beside `all`."""
+    """Return the metrics that --metrics names besides `all`."""
     return ",".join(name for name in metrics.split(",") if name.strip() != ALL_METRICS)
 
 
 def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
-    """Return the label of the metric that an option names, and those of --metrics; raises click.UsageError."""
+    """Return the label of an option's metric and the labels of --metrics; raises click.UsageError."""
     others = without_all(metrics)
     try:
         named = choose_metrics(line, MetricDefaults()).labels
@@ -234,7 +233,7 @@ def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str,
     except InvalidRequest as error:
         raise click.UsageError(f"{option} {line}: {error}") from error
     if len(named) != 1:
-        raise click.UsageError(f"{option} {line}: name one metric")
+        raise click.UsageError(f"{option} {line}: name one metric only")
     return named[0], asked
 
 
@@ -245,11 +244,12 @@ async def written_metrics(
     *,
     quiet: bool = False,
 ) -> list[Metric]:
-    """Read --metrics, and put the server's metrics in the place of `all`.
+    """Read --metrics and replace `all` with the server's metrics.
 
-    A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
-    error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
-    item has what they need. Smile is there even where its encoder is not: its rows say so.
+    A bare metric name next to `all` adds no duplicate. Unless `quiet`, prints on stderr the metrics that are left out,
+    with
+    the reason: the server cannot compute them, or no item has what they need. Smile stays even without its encoder: its
+    rows report the problem.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]
@@ -262,12 +262,12 @@ async def written_metrics(
     left_out = await _left_out(client, options.model)
     lacking: dict[str, str] = _unread() if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
-        # That set is counted, not these references.
+        # The named set is the corpus, not these references.
         lacking = {name: reason for name, reason in lacking.items() if not METRIC_TYPES[name].needs_corpus}
     for name, reason in lacking.items():
         left_out.setdefault(name, reason)
     asked = [_with_defaults(metric) for metric in beside]
-    # A judge takes seconds for a row, or money: nobody asks one by accident.
+    # `all` includes no judge: a judge takes seconds for a row, or costs money.
     every = [kind() for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in left_out]
     if not quiet:
         named = {metric.name for metric in beside}
@@ -276,16 +276,16 @@ async def written_metrics(
 
 
 async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
-    """Return the usual metrics, without `correctness` where the encoder has no fit for it; a remark says so."""
-    metrics, remark = usual_metrics(await client.models(), options.model)
-    if remark and not quiet:
-        click.echo(remark, err=True)
+    """Return the usual metrics, without `correctness` (and with a note) if the encoder has no fit for it."""
+    metrics, note = usual_metrics(await client.models(), options.model)
+    if note and not quiet:
+        click.echo(note, err=True)
     return [metric for metric in written if metrics == USUAL_METRICS or metric != Correctness()]
 
 
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
     """Return metrics without a judge that the server cannot compute, and why."""
-    left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
+    left_out = {name: "the server lacks it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
     beyond = without_metrics(listed, model)
     for metric in listed.metrics:
@@ -311,6 +311,6 @@ def _report_left_out(left_out: Mapping[str, str]) -> None:
 
 
 def _with_defaults(metric: Metric) -> Metric:
-    """Return the metric without its version and with defaults filled in, so that it compares with a bare name."""
+    """Return the metric without version and with defaults, so that it equals a bare name."""
     metric = over_a_file(replace(metric, version=None))
     return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric

@@ -1,4 +1,4 @@
-"""Scores rows in order, a few batches in flight, and sends again those that the server could not take."""
+"""Score rows in order with a few batches in flight, and retry rows that the server could not take."""
 
 import asyncio
 import contextlib
@@ -23,21 +23,21 @@ from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
-# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: the first requests find out.
+# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: start small.
 FIRST_JUDGED_ROWS = 4
-# Requests of a judge's rows are made larger below, and smaller above: results show as progress, and what is in flight
-# is done long before a deadline.
+# A judge's requests grow below this time and shrink above the next: progress stays visible, and requests end long
+# before a deadline.
 _QUICK_S = 10.0
 _SLOW_S = 60.0
-# So many batches in a row without an answer in time say that the server hangs.
+# After this many timeouts in a row the server counts as hung.
 GIVE_UP_AFTER = 8
 _ITEM = re.compile(r"^items\[\d+\]")
 
 
 class AdaptiveBatchSize:
-    """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
+    """A batch size that starts small for a judge of unknown speed and follows its response times.
 
-    Where no judge is asked, requests are as large as they get. `deadline_s` is that of one request, seconds.
+    Without a judge, requests have the maximum size. `deadline_s` is the deadline of one request in seconds.
     """
 
     def __init__(self, *, judged: bool, deadline_s: float) -> None:
@@ -47,9 +47,9 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Learn how long a request took, unless fewer than half of its rows had to be computed.
+        """Adjust to a request's duration if at least half of its rows were computed.
 
-        The others were answered from a cache alone, which says nothing of how long a judge takes.
+        Cached answers say nothing about a judge's speed.
         """
         if not self._judged or 2 * computed < rows:
             return
@@ -64,11 +64,11 @@ Scores: TypeAlias = "Mapping[str, MetricScore]"
 
 @dataclass(slots=True)
 class RowRetries:
-    """Sends rows again that came back UNAVAILABLE with a time after which trying again may help, and counts.
+    """Retries of rows that came back UNAVAILABLE with a retry time.
 
     Attributes:
-        longest_pause_s: Longest wait before rows are sent again; what asks for more is not waited for.
-        scored: Rows that were sent again and have no result UNAVAILABLE any more.
+        longest_pause_s: Longest wait in seconds before a retry; rows with a longer one are not retried.
+        scored: Retried rows without an UNAVAILABLE result in the end.
     """
 
     most: int
@@ -83,7 +83,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Return the answers, with UNAVAILABLE results replaced by those of a later try; others are kept."""
+        """Return the answers with UNAVAILABLE results replaced by those of a retry."""
         waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
         self.rows += first
@@ -92,12 +92,12 @@ class RowRetries:
             if not pending:
                 break
             pause_s = max(result.retry_after_s or 0.0 for _, result in pending)
-            click.echo(f"{_example(*pending[0])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True)
+            click.echo(f"{_example(*pending[0])}: retrying {len(waiting)} rows in {pause_s:g} s", err=True)
             await asyncio.sleep(pause_s)
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
-                break  # what is there stands; --resume goes on with the rest
+                break  # keep the answers; --resume scores the rest
             for index, scores in zip(waiting, again, strict=True):
                 kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
                 answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
@@ -106,15 +106,14 @@ class RowRetries:
         return answers
 
     def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Return rows that are to be sent again; tells of those that would have to wait too long."""
+        """Return rows to retry; reports those with too long a wait."""
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
             label, result = far[0]
             click.echo(
-                f"{_example(label, result)}: such rows are not asked for once more, for the wait that is asked for, "
-                f"{result.retry_after_s:g} s, is longer than --deadline-s {self.longest_pause_s:g}; --resume goes on "
-                "with them later",
+                f"{_example(label, result)}: not retried, because the server asks to wait {result.retry_after_s:g} s, "
+                f"longer than --deadline-s {self.longest_pause_s:g}. Use --resume later",
                 err=True,
             )
         return [index for index, scores in enumerate(answers) if any(map(self._may_come, scores.values()))]
@@ -139,8 +138,8 @@ class ScoredRow:
     """A row with its results.
 
     Attributes:
-        output: The row as it is written: id, index, scores by label, digest of the content.
-        scores: The same scores with what they cost; empty for a row that was scored in an earlier run.
+        output: The written row: id, index, scores by label, digest of the content.
+        scores: The same scores with costs; empty for a row of an earlier run.
     """
 
     row: Row
@@ -150,12 +149,12 @@ class ScoredRow:
 
 @dataclass(slots=True)
 class RowScorer:
-    """Scores rows with one client; made by `open`.
+    """A scorer of rows with one client; create it with `open`.
 
     Attributes:
-        lines: What the server says that it computes, by label.
-        retries: Sends rows again that the server could not take.
-        resumed: Gives the output of rows that an earlier run scored, None for the others.
+        lines: The server's metric identifiers by label.
+        retries: Retries rows that the server could not take.
+        resumed: Returns a row's output from an earlier run, or None.
     """
 
     client: AsyncClient
@@ -175,8 +174,8 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Ask the server about the metrics before any row is read; `deadline_s` is that of one request, seconds."""
-        # A metric that counts over a request needs all rows in one.
+        """Resolve the metrics on the server before any row is read; `deadline_s` limits one request, in seconds."""
+        # A metric that counts over a request needs all rows in a single one.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
         return cls(
@@ -196,12 +195,12 @@ class RowScorer:
         *,
         already: int = 0,
     ) -> None:
-        """Score rows, read as far as requests are in flight, and hand them to `take` in their order, batch by batch.
+        """Score rows and pass them to `take` in order, batch by batch; reads rows only as requests need them.
 
-        `progress` gets the number of rows that are done, with those that were done `already`.
+        `progress` gets the number of finished rows, including those finished `already`.
 
         Raises:
-            GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
+            GradewireError: The server is down or refuses the call; batches passed before stay valid.
         """
         async with contextlib.aclosing(self._batches(rows)) as batches:
             async for batch in batches:
@@ -211,7 +210,7 @@ class RowScorer:
                     progress(already, "")
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        # Its thread may wait for standard input for hours, and Ctrl-C does not wait for it.
+        # The reader's thread may wait hours for standard input; Ctrl-C must not wait for it.
         reader = IterableReader(rows)
         remaining = aiter(reader)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
@@ -269,8 +268,8 @@ class RowScorer:
         for label, provenance in report.provenance.items():
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
-                    f"{label} was computed as {self.lines[label]} and later as {provenance.line}: "
-                    "--resume goes on once all servers at the address are alike"
+                    f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. Servers at the "
+                    "address differ: make them the same, then use --resume"
                 )
         return report
 
@@ -279,11 +278,11 @@ class RowScorer:
         for label, score in scores.items():
             result = score.to_dict()
             if score.message:
-                # The client counts within its batch; people look for the place in their file.
+                # The client counts within its batch, but users look for the position in their file.
                 result["message"] = _ITEM.sub(lambda _: row.position, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
                 result["message"] = f"{result.get('message', row.position)} ({lack})"
-            # A row that never reached the server carries the line as well, so that --resume can compare.
+            # A row that never reached the server has the identifier too, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}

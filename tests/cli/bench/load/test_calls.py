@@ -69,6 +69,6 @@ async def test_a_server_that_is_not_there_any_more_is_told_by_its_address() -> N
     async with serving("") as (address, processes):
         assert await calls_of(address, processes) == [CONNECTIONS]
     gone = LoadCaller(Endpoint(address), [], 5.0)
-    with pytest.raises(ServerUnreachable, match="does not answer within"):
+    with pytest.raises(ServerUnreachable, match="did not answer within"):
         await gone.connect(0.3)
     await gone.close()

@@ -134,7 +134,7 @@ def test_a_process_that_dies_is_an_error_and_no_hanging_run(server: SmallServer)
 def test_a_server_that_is_not_there_is_told_by_its_address() -> None:
     nowhere = replace(setup("127.0.0.1:1"), wait_s=0.3)
     with (
-        pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1:1 does not answer"),
+        pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1:1 did not answer"),
         LoadProcesses(replace(nowhere, client_processes=1)),
     ):
         raise AssertionError("it says that it is connected")

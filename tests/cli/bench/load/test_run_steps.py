@@ -104,7 +104,7 @@ def test_a_server_that_keeps_its_promises_passes_every_check() -> None:
     over = step_of(counts_of(0.39, refused=900, hinted=900), before=usage(), after=usage())
     checks = list(overload_checks(knee, over))
     assert [check.holds for check in checks] == [True] * 5
-    assert str(checks[0]).startswith("pass: p99 of admitted calls: 390 ms, 1.95 x that of the knee")
+    assert str(checks[0]).startswith("pass: p99 of admitted calls: 390 ms, 1.95 x the knee's")
 
 
 def test_each_broken_promise_fails_its_own_check() -> None:

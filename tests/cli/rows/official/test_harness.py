@@ -116,10 +116,10 @@ def test_a_folder_stands_for_the_files_with_samples_below_it(run: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "names", "message"),
     [
-        ({"patterns": ("*.eval",)}, ("",), r"no \*\.eval is in this folder"),
+        ({"patterns": ("*.eval",)}, ("",), r"this folder has no \*\.eval"),
         ({"patterns": ("samples_*.jsonl",)}, ("", "samples_a.jsonl"), r"samples_a\.jsonl is named twice"),
-        ({}, ("",), "is a folder: name its files for --from mine themselves"),
-        ({"several": False}, ("samples_a.jsonl", "samples_b.jsonl"), "reads one file of results"),
+        ({}, ("",), "is a folder. With --from mine, name its files"),
+        ({"several": False}, ("samples_a.jsonl", "samples_b.jsonl"), "reads a single file of results"),
     ],
 )
 def test_what_cannot_be_read_together_is_refused(
@@ -131,7 +131,9 @@ def test_what_cannot_be_read_together_is_refused(
 
 def test_one_file_by_two_names_is_refused(run: Path) -> None:
     again = f"{run}/later/../samples_a.jsonl"
-    with pytest.raises(InputError, match=r"\.\./samples_a\.jsonl is named twice \(as .*samples_a\.jsonl too\): leave"):
+    with pytest.raises(
+        InputError, match=r"\.\./samples_a\.jsonl is named twice \(also as .*samples_a\.jsonl\)\. Leave"
+    ):
         of().files_in([str(run / "samples_a.jsonl"), again])
 
 
@@ -143,10 +145,10 @@ def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys:
     assert "gw_sums" in found
     told = capsys.readouterr().err.splitlines()
     assert len(told) == len(list(logs.iterdir())) - 1
-    assert told[0].endswith("no sample is of the filter strict; --filter can be none: left out")
+    assert told[0].endswith("no sample has filter strict. Use --filter with one of none: left out")
     unknown = official_files({"official": "lm-eval", "sample_filter": "loose"})
     assert unknown is not None
-    with pytest.raises(NoSuchFilterError, match="no sample is of the filter loose"):
+    with pytest.raises(NoSuchFilterError, match="no sample has filter loose"):
         unknown.files_in([str(logs)])
 
 

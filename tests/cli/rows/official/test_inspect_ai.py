@@ -52,11 +52,11 @@ def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path, monkeypatch:
         archive.writestr("b.json", b"[]")
     monkeypatch.setattr(inspect_ai, "MAX_MEMBER_BYTES", 1 << 20)
     with open_archive(str(path)) as archive:
-        with pytest.raises(UnreadableMemberError, match="would unpack to 4 MiB, and members up to 1 MiB are read"):
+        with pytest.raises(UnreadableMemberError, match="would unpack to 4 MiB, more than the limit of 1 MiB"):
             load_member(archive, "a.json")
         assert load_member(archive, "b.json") == []
     monkeypatch.setattr(inspect_ai, "MAX_UNPACKED_BYTES", 1 << 20)
-    with pytest.raises(InputError, match="would unpack to 4 MiB, and up to 1 MiB are read: score parts of it"):
+    with pytest.raises(InputError, match=r"would unpack to 4 MiB, more than the limit of 1 MiB\. Score parts of it"):
         open_archive(str(path))
 
 
@@ -97,7 +97,9 @@ def test_a_member_that_claims_to_be_packed_in_any_size_takes_no_memory_for_it() 
             load_member(archive, NAME)
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"", "no whole"), (b"PK\x03\x04 and no more", "no whole")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"", "not a complete"), (b"PK\x03\x04 and no more", "not a complete")]
+)
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "log.eval"
     path.write_bytes(content)
@@ -236,7 +238,7 @@ def test_grades_are_numbers_as_inspects_own_figures_take_them(tmp_path: Path, va
     ("changes", "problem"),
     [
         ({"output": None}, "has no output"),
-        ({"output": "text"}, "has an output that is no object"),
+        ({"output": "text"}, "has an output that is not an object"),
         ({"id": None}, "has no id"),
         ({"error": {"message": "too late"}, "scores": {}}, "failed in inspect: too late"),
     ],
@@ -254,14 +256,14 @@ def test_a_sample_that_was_scored_despite_its_error_is_a_row(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "is no log of inspect: it has no eval and status .it has: list"),
-        ('{"a": 1}', "it has no eval and status .it has: a"),
-        ('{"eval": 3, "status": "success", "samples": []}', "its eval is missing"),
-        ('{"eval": {}, "status": "success"}', "run inspect without --no-log-samples"),
-        ("{", "is no log of inspect, which is one JSON object"),
+        ("[]", "is not a log of inspect: it has no eval and status .its fields: list"),
+        ('{"a": 1}', "it has no eval and status .its fields: a"),
+        ('{"eval": 3, "status": "success", "samples": []}', "eval is missing"),
+        ('{"eval": {}, "status": "success"}', "Run inspect without --no-log-samples"),
+        ("{", "is not a log of inspect, which is one JSON object"),
         (
             '{"doc_id": 1, "filtered_resps": [], "arguments": {}}\n{}\n',
-            "looks like one of lm-eval: give --from lm-eval",
+            "looks like one of lm-eval: use --from lm-eval",
         ),
     ],
 )
@@ -395,5 +397,5 @@ def test_an_output_that_is_not_summed_up_has_its_first_message(
 def test_an_archive_by_another_name_is_told_how_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes((LOGS / "eval/sums.eval").read_bytes())
-    with pytest.raises(InputError, match=r"write it to a file that ends in \.eval"):
+    with pytest.raises(InputError, match=r"needs a name that ends in \.eval"):
         read(path)

@@ -86,7 +86,9 @@ def test_every_filter_gives_rows_and_one_can_be_chosen() -> None:
     chosen = read(log("gw_sums"), "flexible")
     assert told(chosen) == flexible
     assert [record.index for record in chosen] == [0, 1]
-    with pytest.raises(InputError, match="no sample is of the filter loose; --filter can be strict, flexible, every"):
+    with pytest.raises(
+        InputError, match=r"no sample has filter loose\. Use --filter with one of strict, flexible, every"
+    ):
         read(log("gw_sums"), "loose")
 
 
@@ -108,7 +110,7 @@ def test_log_likelihoods_of_given_texts_are_no_answers() -> None:
     (ending,) = read(log("gw_endings"))
     assert (ending.fields, ending.problem) == (
         None,
-        "is the log-likelihood of one given text: there is no answer to grade",
+        "is the log-likelihood of one given text: no answer to grade",
     )
     for gap in read(log("gw_gaps")):
         assert gap.fields is None
@@ -165,10 +167,10 @@ def test_what_is_no_sample_is_named_and_its_neighbours_are_read(tmp_path: Path) 
     records = read(path)
     assert told(records) == [("mine/0", "Who?", "Ada", "Ada"), ("mine/5", "Who?", "Ada", "Ada")]
     assert [(record.position, record.problem) for record in records if record.fields is None] == [
-        ("line 1", "has no doc with filtered_resps (it has: a)"),
+        ("line 1", "has no doc with filtered_resps (its fields: a)"),
         ("line 3", "has a choice without a log-likelihood"),
         ("line 4", "has no answer in its filtered_resps"),
-        ("line 5", "is not an object but int"),
+        ("line 5", "must be an object, not int"),
     ]
 
 
@@ -181,9 +183,9 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"index": 1, "prediction": "x", "question": "y"}\n', "looks like one of vlmevalkit: give --from vlmevalkit"),
-        ('{"a": 1}\n', "is no log of lm-eval: line 1 has no doc with filtered_resps"),
-        ('{\n "eval": {}\n}\n', "one JSON document of many lines, as inspect writes it"),
+        ('{"index": 1, "prediction": "x", "question": "y"}\n', "looks like one of vlmevalkit: use --from vlmevalkit"),
+        ('{"a": 1}\n', "is not a log of lm-eval: line 1 has no doc with filtered_resps"),
+        ('{\n "eval": {}\n}\n', "a JSON document as inspect writes it"),
         ("plain words\n", "line 1 is not JSON"),
     ],
 )
@@ -241,7 +243,7 @@ def test_a_text_that_was_only_weighed_is_no_answer(tmp_path: Path, target: str) 
         filtered_resps=["-4.0"],
     )
     assert record.fields is None
-    assert record.problem == "is the log-likelihood of a text: there is no answer to grade"
+    assert record.problem == "is the log-likelihood of a text: no answer to grade"
 
 
 def test_a_task_without_a_target_has_no_reference_named_none(tmp_path: Path) -> None:

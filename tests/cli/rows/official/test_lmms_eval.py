@@ -68,7 +68,7 @@ def test_letters_become_the_texts_that_the_prompt_lists_and_filters_are_numbered
     assert told(records, *names) == [*first, *second]
     assert told(records, "choices")[0] == (["a circle", "a square", "a star"],)
     assert told(read(LETTERS, "2"), *names) == second
-    with pytest.raises(InputError, match="no sample is of the filter 3; --filter can be 1, 2"):
+    with pytest.raises(InputError, match=r"no sample has filter 3\. Use --filter with one of 1, 2"):
         read(LETTERS, "3")
 
 
@@ -109,7 +109,7 @@ def test_several_answers_are_rows_and_log_likelihoods_none(tmp_path: Path) -> No
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
     other = {"doc_id": 0, "doc": {}, "target": "", "filtered_resps": [], "arguments": {}}
-    with pytest.raises(InputError, match="looks like one of lm-eval: give --from lm-eval"):
+    with pytest.raises(InputError, match="looks like one of lm-eval: use --from lm-eval"):
         read(written(tmp_path, other))
 
 

@@ -103,10 +103,10 @@ def test_the_judgements_of_vlmevalkit_can_be_kept(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.pkl", b"", r"predictions are \.xlsx, \.tsv or \.json"),
-        ("a.json", b'[{"a": 1}]', "no log of vlmevalkit: row 1 has no index with a prediction .it has: a"),
-        ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file is a list of rows"),
-        ("a.tsv", b"index\tanswer\n1\tx\n", "has no index with a prediction .it has: index, answer"),
-        ("a.xlsx", b"PK", "is no workbook"),
+        ("a.json", b'[{"a": 1}]', "not a log of vlmevalkit: row 1 has no index with a prediction .its fields: a"),
+        ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file must be a list of rows"),
+        ("a.tsv", b"index\tanswer\n1\tx\n", "has no index with a prediction .its fields: index, answer"),
+        ("a.xlsx", b"PK", "is not a workbook"),
     ],
 )
 def test_files_of_others_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -209,7 +209,7 @@ def test_what_would_unpack_to_too_much_is_refused(book: Path, monkeypatch: pytes
         list(workbook_records(str(book)))
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"no zip", "is no workbook"), (None, "No such file")])
+@pytest.mark.parametrize(("content", "message"), [(b"no zip", "is not a workbook"), (None, "No such file")])
 def test_what_is_no_workbook_is_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "book.xlsx"
     if content is not None:
@@ -230,5 +230,5 @@ def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     for line in (["index", "prediction", "prediction"], [1, "first", "second"]):
         written.active.append(line)
     written.save(tmp_path / "twice.xlsx")
-    with pytest.raises(InputError, match=r"twice\.xlsx: the header names prediction twice: leave one out"):
+    with pytest.raises(InputError, match=r"twice\.xlsx: the header names prediction twice. Leave one out"):
         list(workbook_records(str(tmp_path / "twice.xlsx")))

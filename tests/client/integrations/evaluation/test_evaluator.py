@@ -296,7 +296,7 @@ def test_a_missing_framework_is_named_with_what_installs_it(
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, library, None)
 
-    with pytest.raises(MissingExtra, match=f"evaluation.{module} needs .*: pip install '{install}'"):
+    with pytest.raises(MissingExtra, match=f"evaluation.{module} needs .*. Run: pip install '{install}'"):
         importlib.import_module(f"gradewire.integrations.evaluation.{module}")
 
 

@@ -1,4 +1,4 @@
-"""Calls over connections of their own, an open loop that sends them, and the counts and latencies of one step."""
+"""Calls over own connections, an open loop that sends them, and a step's counts and latencies."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""A call without a result although its deadline was long past."""
+"""The code of a call without a result long after its deadline."""
 STOPPED: Final = "STOPPED"
-"""A call that was in flight when the run was interrupted."""
+"""The code of a call that was in flight at an interrupt."""
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return the least latency that so many of 100 do not exceed, seconds; NaN without any."""
+    """Return the lowest latency that `percentile` of 100 calls do not exceed, in seconds; NaN without any."""
     if not latencies_s:
         return math.nan
-    # By hand, since numpy's own takes the next rank where the product is not exact, as of 99.9 % of 1000.
+    # numpy's percentile takes the next rank if the product is inexact, as for 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
 
@@ -49,7 +49,7 @@ class CallResult(NamedTuple):
     """The result of a call.
 
     Attributes:
-        hinted: Whether it says when to try again.
+        hinted: Whether it names a retry time.
     """
 
     code: str
@@ -58,21 +58,20 @@ class CallResult(NamedTuple):
 
     @property
     def is_scored(self) -> bool:
-        """Whether every result is OK."""
+        """True if every result is OK."""
         return self.code == OK and self.statuses is not None and set(self.statuses) <= {OK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """The conditions of keeping up.
+    """The conditions under which a server keeps up.
 
     Attributes:
-        p99_s: Most that the 99th percentile of scored calls may be, from when they were due.
-        max_refused: Largest share of calls that may be refused.
-        max_failed: Largest share of calls that may fail otherwise.
-        min_in_time: Least share of calls that are scored before the step is over and `p99_s` has passed as well: below
-            it work piles up.
-        max_lag_s: Most that the 99th percentile of delays before sending may be: beyond it the client limits.
+        p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
+        max_refused: Maximum share of refused calls.
+        max_failed: Maximum share of calls that fail otherwise.
+        min_in_time: Minimum share of calls scored within `p99_s` after the step; below it, work piles up.
+        max_lag_s: Maximum 99th percentile of delays before sending; beyond it, the client is the bottleneck.
     """
 
     p99_s: float
@@ -82,7 +81,7 @@ class Objective:
     max_lag_s: float
 
     def __str__(self) -> str:
-        """Return the conditions for people."""
+        """Return the conditions as text."""
         return (
             f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
             f"failed, at least {self.min_in_time:.0%} scored in time"
@@ -91,12 +90,12 @@ class Objective:
 
 @dataclass(slots=True)
 class StepCounts:
-    """Counts of the calls of one step.
+    """Counts of one step's calls.
 
     Attributes:
-        in_time: Calls whose results were all OK before the step was over and the SLO's time had passed as well.
-        latency_s: Latencies of calls whose results were all OK, from when they were due.
-        lag_s: Delays of all calls between when they were due and when they left.
+        in_time: Number of calls with only OK results before the step and the SLO's time were over.
+        latency_s: Latencies from the due time of calls with only OK results.
+        lag_s: Delays of all calls between due time and sending.
         stopped: Whether the user interrupted the step.
     """
 
@@ -114,12 +113,12 @@ class StepCounts:
 
     @property
     def refused(self) -> int:
-        """Calls that the server had no room for."""
+        """Number of calls that the server refused for lack of room."""
         return self.codes[REFUSED]
 
     @property
     def failed(self) -> int:
-        """Calls neither scored nor refused, those whose results are not all OK among them."""
+        """Number of calls neither scored nor refused, including those with other results than OK."""
         return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
 
     def add(self, other: StepCounts) -> None:
@@ -148,14 +147,14 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Connections to each process of the server."""
 _TRIES: Final = 16
-"""Connections to try for each one that is kept, at most: the system chooses among the processes."""
+"""Maximum number of connections to try for each one kept, for the system chooses the process."""
 _OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),  # else channels of one process share a connection
-    ("grpc.enable_retries", 0),  # a refusal is a result
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise channels of one process share a connection
+    ("grpc.enable_retries", 0),  # count refusals instead of retrying
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# A call without a result so long after its deadline never returns.
+# A call without a result this long after its deadline hangs.
 _HANGS_AFTER_S: Final = 5.0
 _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
 
@@ -166,19 +165,19 @@ class LoadCaller:
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # A message is the sum of its fields: the metrics are encoded once, and every call's items before them.
+        # Encode the metrics once and append them to every call: a message is the concatenation of its fields.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
         self._calls: Iterator[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = iter(())
 
     async def connect(self, within_s: float) -> list[grpc.aio.Channel]:
-        """Connect to every process of the server, and return the channels in their turns."""
+        """Connect to every process of the server, and return the channels in turn."""
         try:
             async with asyncio.timeout(within_s):
                 channels = await self._spread_channels()
         except TimeoutError:
-            raise ServerUnreachable(f"{self._endpoint.address} does not answer within {within_s:g} s") from None
+            raise ServerUnreachable(f"{self._endpoint.address} did not answer within {within_s:g} s") from None
         except grpc.aio.AioRpcError as error:
             raise ServerUnreachable(f"{self._endpoint.address}: {error.code().name}: {error.details()}") from None
         self._calls = cycle([channel.unary_unary(_SCORE) for channel in channels])
@@ -205,9 +204,9 @@ class LoadCaller:
         await asyncio.gather(*(channel.close() for channel in self._open))
 
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open channels until each process of the server has as many.
+        """Open channels until each process of the server has enough.
 
-        If the system does not choose a process in many tries, that one has fewer: no run is lost for it.
+        If the system does not choose a process in many tries, that process has fewer channels and the run goes on.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
@@ -218,7 +217,7 @@ class LoadCaller:
             wanted = max(wanted, CONNECTIONS * int(process.partition("/")[2] or 1))
             if len(kept[process]) < CONNECTIONS:
                 kept[process].append(channel)
-        # One of each process after the other.
+        # Alternate between the processes.
         in_turns = [each for each in chain.from_iterable(zip_longest(*kept.values())) if each is not None]
         surplus = [channel for channel in self._open if channel not in in_turns]
         self._open = in_turns
@@ -226,7 +225,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return INDEX/COUNT of the process at the other end; empty for a server of one process."""
+        """Return INDEX/COUNT of the process at the other end; "" for a server with one process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -240,7 +239,7 @@ Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return arrivals of a Poisson process: independent exponential gaps, as of callers who know nothing of each other.
+    """Return Poisson arrivals: independent exponential gaps, as from independent callers.
 
     The number of calls varies by its square root; the same seed gives the same calls.
     """
@@ -284,7 +283,7 @@ class Sender:
         await open_loop(due_s, self.send)
 
     async def closed(self, until_s: float, in_flight: int) -> None:
-        """Keep so many calls in flight: the number returned per second is about what the server can do."""
+        """Keep `in_flight` calls in flight: their rate shows about what the server can do."""
         clock = asyncio.get_running_loop().time
 
         async def one_after_another() -> None:

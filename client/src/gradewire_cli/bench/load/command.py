@@ -1,4 +1,4 @@
-"""`gradewire bench load`: the rate that a server keeps up with, and its behaviour at twice that rate."""
+"""`gradewire bench load`: find the rate that a server keeps up with, and test it at twice that rate."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
 _KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
-"""Options that a run takes as they are."""
+"""Options that pass to the run unchanged."""
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options, and the rows of the files; raises click.ClickException."""
+    """Read the options and the files' rows; raises click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
-        # Answers of an earlier run's seed are known to its server, and would be measured as new ones.
+        # With an earlier run's seed, the server would answer from its cache.
         options = {**options, "seed": secrets.randbelow(_SEEDS)}
     rate, slo_s = options["rate"], options["slo_s"]
     with one_line_errors():
@@ -88,10 +88,10 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
 
 
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Send what the run repeats, once; return the lines of the metrics by label, and the server's version.
+    """Send the repeated answers once; return metric identifiers by label, and the server's version.
 
     Raises:
-        GradewireError: The server does not answer, or its page of metrics cannot be read: nothing was sent.
+        GradewireError: The server does not answer, or its page of metrics is unreadable; nothing was sent.
     """
     if given.metrics_url is not None:
         read_usage(given.metrics_url)
@@ -108,7 +108,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run it; return the results, and the error that broke the run off, raised here if nothing had been measured."""
+    """Run the load; return the results and the error that ended the run, which is raised if nothing was measured."""
     result = LoadResult()
     try:
         with LoadProcesses(given) as processes:
@@ -128,7 +128,7 @@ def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[Load
 def _check_together(options: Mapping[str, Any]) -> None:
     for name in ("start_rate", "max_rate"):
         if options["rate"] is not None and options[name] is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for the search: leave it out with --rate")
+            raise click.UsageError(f"--{name.replace('_', '-')} is for the search and cannot be used with --rate")
     url = options["metrics_url"]
     if url is not None and not url.startswith(("http://", "https://")):
         raise click.UsageError(f"--metrics-url {url}: write http://HOST:PORT/metrics")
@@ -144,8 +144,8 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
             raise InputError(f"{row.position}: {item.message}")
         items.append(item)
     if not items:
-        raise InputError(f"{options['files'][0]}: it holds no rows")
-    # Files are often sorted, by data set or by length, and steps would have different answers.
+        raise InputError(f"{options['files'][0]} has no rows")
+    # Files are often sorted by data set or length, which would make steps differ.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 

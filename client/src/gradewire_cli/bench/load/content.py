@@ -1,4 +1,4 @@
-"""The answers that are sent: made up by a mix, or rows of a file."""
+"""The answers to send: from a mix, or from the rows of a file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# Questions with their references: few, as a test set has, so references are soon in the cache.
+# Few questions with references, as in a test set, so references are soon cached.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
     for position, thing in enumerate(_WORDS["things"])
 )
-# Kinds of the words of a sentence.
+# The kinds of words in a sentence.
 _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "looks", "things")
 
 
@@ -39,13 +39,13 @@ class SentItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """Answers that are made up.
+    """Generated answers.
 
     Attributes:
-        min_words: Least words of an answer; beyond 6 it is made of sentences.
-        max_words: Most words of an answer.
-        repeat_share: Share of items from a pool of 500 that is sent once before anything is measured; the others are
-            new, but for one in a hundred at most.
+        min_words: Minimum words of an answer; beyond 6, an answer consists of sentences.
+        max_words: Maximum words of an answer.
+        repeat_share: Share of items from a pool of 500, which is sent once before measuring; at most one in a hundred
+            of the others repeats.
     """
 
     min_words: int
@@ -53,7 +53,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`: other answers in every process, the same for the same seed."""
+        """Yield the items of client process `part`: different in every process, the same for the same seed."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -64,7 +64,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the items that are repeated: the same in every process; empty without any."""
+        """Return the repeated items, the same in every process; empty without any."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -76,14 +76,14 @@ class Mix:
 
 
 MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
-"""Mixes by name."""
+"""The mixes by name."""
 
 
 class OwnRows:
-    """Rows of a file, sent in their order, round after round.
+    """Rows of a file, sent in order, round after round.
 
-    The client processes share them out. A row counts as repeated if an earlier one has its content, and from the second
-    round on.
+    The client processes share them. A row counts as repeated if an earlier one has its content, and after the first
+    round.
     """
 
     def __init__(self, items: Sequence[types_pb2.Item]) -> None:
@@ -97,10 +97,10 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row, each once before any comes again."""
+        """Yield every `parts`-th row, each once before any repeats."""
         del seed
         own = range(part, len(self), parts)
-        # With fewer rows than processes, the last processes have none of their own and send what others send.
+        # Without rows of its own, a process sends all rows, as repeated ones.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -109,7 +109,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return nothing: a row that is sent before anything is measured is not new any more."""
+        """Return an empty list: a row that was sent before measuring would no longer be new."""
         return []
 
 
@@ -121,7 +121,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words that begin with a number: of three words there are 600 000 different answers."""
+    """Return up to 6 words that begin with a number; three words allow 600 000 different answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]
@@ -129,7 +129,7 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return so many words in sentences, one of them the reference."""
+    """Return `words` words in sentences; the reference is one of them."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

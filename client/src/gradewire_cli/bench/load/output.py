@@ -1,4 +1,4 @@
-"""The outputs of `gradewire bench load`: table, notes, JSON, page and manifest."""
+"""Outputs of `gradewire bench load`: table, notes, JSON, page and manifest."""
 
 from __future__ import annotations
 
@@ -59,32 +59,32 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     """Return the result, the checks at twice the knee, and the settings, in sentences."""
     notes = []
     if result.stopped:
-        notes.append("PARTIAL: the run was interrupted; the figures are of what was measured until then")
+        notes.append("PARTIAL: the run was interrupted; values cover only what was measured until then")
     elif result.error:
-        notes.append(f"PARTIAL: the run broke off ({result.error}); the figures are of what was measured until then")
+        notes.append(f"PARTIAL: the run failed ({result.error}); values cover only what was measured until then")
     if result.knee is not None:
         notes.append(_knee_note(result.knee, result.knee_step))
     elif any(step.is_lost for step in result.steps):
-        notes.append("NO RESULT: the server could not be reached (UNAVAILABLE): look at its log")
+        notes.append("NO RESULT: the server was unavailable. Check its log")
     elif any(step.client_limited for step in result.steps):
-        notes.append("NO RESULT: the client was the bottleneck (see its lag): give more --client-processes")
+        notes.append("NO RESULT: the client was the bottleneck (see its lag). Use more --client-processes")
     notes += [f"{_PROMISE}{check}" for check in result.checks]
     if result.unread:
-        notes.append(f"the server's page of metrics could not be read any more: {redacted(result.unread)}")
+        notes.append(f"the server's page of metrics became unreadable: {redacted(result.unread)}")
     if _missing_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
-        f"{given.batch} answers a call, deadline {given.deadline_s:g} s; {given.client_processes} client "
+        f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client "
         f"processes with {CONNECTIONS} connections each to a process of the server; metrics "
         f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
-        notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
+        notes.append(f"load average of this machine: {min(loads):.1f} to {max(loads):.1f}, including this run")
     return notes
 
 
 def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return all figures for JSON; seconds if no unit is named."""
+    """Return all values for JSON, in seconds unless a unit is named."""
     knee, step = result.knee, result.knee_step
     return {
         "partial": result.is_partial,
@@ -135,7 +135,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 def latency_chart(result: LoadResult) -> Chart | None:
     """Return p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
 
-    If a rate was tried twice, the second try is drawn.
+    A repeated rate shows its second try.
     """
     by_rate = {(step.rate_per_s, step.over_knee): step for step in result.steps if step.counts.latency_s}
     steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
@@ -173,7 +173,7 @@ def latency_chart(result: LoadResult) -> Chart | None:
 def load_manifest(
     result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
 ) -> RunManifest:
-    """Return what the run was made with, and what came of it."""
+    """Return the settings and results of the run."""
     total = StepCounts()
     for step in result.steps:
         total.add(step.counts)
@@ -203,7 +203,7 @@ def load_manifest(
 
 
 def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
-    """Return the number of items that were to be new and were sent again, because the files have no further rows."""
+    """Return the number of items that had to be repeated because the files have too few rows."""
     return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
 
 
@@ -211,9 +211,9 @@ def _missing_rows_note(result: LoadResult, given: LoadOptions) -> str:
     sent = sum(step.counts.sent_items for step in result.steps)
     repeated = sum(step.counts.repeated for step in result.steps)
     return (
-        f"too few rows: {' '.join(given.files)} has {given.file_rows} and this run needs about "
-        f"{result.sent_items}, so {repeated / max(1, sent):.0%} of the answers that were measured had been sent before "
-        "and cost the server less: give more rows, or measure one --rate for a shorter --duration"
+        f"too few rows: {' '.join(given.files)} has {given.file_rows}, but this run needs about {result.sent_items}. "
+        f"So {repeated / max(1, sent):.0%} of the measured answers were sent before and cost the server less. "
+        "Add rows, or measure one --rate for a shorter --duration"
     )
 
 
@@ -228,7 +228,7 @@ def _knee_note(knee: Knee, step: Step | None) -> str:
         return _no_knee_note(knee)
     rates = f"{step.rate_per_s:.4g} calls/s, {step.rate_per_s * step.batch:.4g} answers/s"
     if knee.lost:
-        return f"NO RESULT: it kept up with {rates}, then it could not be reached any more (UNAVAILABLE): see its log"
+        return f"NO RESULT: the server kept up with {rates}, then became unavailable. Check its log"
     if knee.client_limited:
         return f"NO RESULT: beyond {rates} the client was the bottleneck, so the knee is higher"
     highest = "; no higher rate was tried (--max-rate)" if knee.at_most else ""
@@ -237,12 +237,12 @@ def _knee_note(knee: Knee, step: Step | None) -> str:
 
 def _no_knee_note(knee: Knee) -> str:
     if knee.lost:
-        return "NO RESULT: the server could not be reached any more (UNAVAILABLE): look at its log"
+        return "NO RESULT: the server became unavailable. Check its log"
     if knee.stopped:
         return "no knee: the run was interrupted before the server kept up with a rate"
     if knee.client_limited:
-        return "NO RESULT: the client was the bottleneck at every rate: give more --client-processes"
-    return "no knee: the server kept up with no rate that was tried"
+        return "NO RESULT: the client was the bottleneck at every rate. Use more --client-processes"
+    return "no knee: the server kept up with none of the tried rates"
 
 
 def _ms(seconds: float, digits: int = 1) -> Value:

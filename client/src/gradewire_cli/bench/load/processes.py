@@ -1,4 +1,4 @@
-"""Client processes that send the calls: one does not keep up with a fast server."""
+"""Client processes that send the calls, for a single one cannot saturate a fast server."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# From the order to the first call: all processes must have it by then.
+# Time from the order to the first call: all processes must have received it by then.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
 
 
 class ClientProcessError(GradewireError):
-    """A client process ended, so that its counts are lost."""
+    """The end of a client process, whose counts are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +41,14 @@ class LoadOptions:
     """The settings of a run; pickled into the client processes.
 
     Attributes:
-        deadline_s: Deadline of a call, from when it leaves.
+        deadline_s: Deadline of a call, from its sending.
         wait_s: Seconds that connecting may take.
-        step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
-        rate_per_s: Rate of the single step, calls per second; None for the search.
-        start_per_s: First rate of the search; None: half of what a short closed loop gets done.
-        metrics_url: The server's page of metrics; None: it is not read.
-        parameters: Options that change the results, by name.
-        outputs: File of each output option; None for nowhere.
+        step_s: Duration of a step; None: 10 seconds, or up to a minute until a step has 500 calls.
+        rate_per_s: Rate of the single step in calls per second; None for the search.
+        start_per_s: First rate of the search; None: half the rate of a short closed loop.
+        metrics_url: The server's page of metrics; None: not read.
+        parameters: Options that affect the results, by name.
+        outputs: File of each output option; None for no file.
     """
 
     endpoint: Endpoint
@@ -71,12 +71,12 @@ class LoadOptions:
 
     @property
     def file_rows(self) -> int | None:
-        """Rows of the files; None for a mix."""
+        """Number of rows in the files; None for a mix."""
         return len(self.rows) if isinstance(self.rows, OwnRows) else None
 
 
 class _Order(NamedTuple):
-    """An open loop; without offsets a closed one, for a first guess of what the server can do.
+    """An open loop; without offsets a closed one, for a first estimate of the capacity.
 
     Times are on the monotonic clock, which all processes of a machine share.
     """
@@ -87,7 +87,7 @@ class _Order(NamedTuple):
 
 
 class LoadProcesses:
-    """Client processes, as a context manager."""
+    """The client processes, as a context manager."""
 
     def __init__(self, options: LoadOptions) -> None:
         self._count = options.client_processes
@@ -98,7 +98,7 @@ class LoadProcesses:
         ]
 
     def __enter__(self) -> Self:
-        """Start them, and return when all have been connected."""
+        """Start the processes, and return when all are connected."""
         try:
             self.probe(0.0)
         except BaseException:
@@ -109,11 +109,11 @@ class LoadProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End them."""
+        """End the processes."""
         self.close()
 
     def close(self) -> None:
-        """End them, and what they are sending."""
+        """End the processes and their calls."""
         self._stop.set()
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
@@ -124,11 +124,11 @@ class LoadProcesses:
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
     def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
-        """Run an open loop, in which the processes take turns.
+        """Run an open loop in which the processes take turns.
 
         Args:
-            offsets: Times at which calls are due, after the start.
-            in_time_after_s: The time by which a call has to be scored to count as in time, after the start.
+            offsets: Due times of calls, from the start.
+            in_time_after_s: Time from the start until which a scored call counts as in time.
 
         Raises:
             ClientProcessError: A process ended.
@@ -138,7 +138,7 @@ class LoadProcesses:
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
-        """Have each process carry out its order; Ctrl-C stops them, and returns their counts so far."""
+        """Run each process's order; Ctrl-C stops them and returns their counts so far."""
         runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
@@ -150,21 +150,21 @@ class LoadProcesses:
             for run in ended:
                 counts.add(run.result())
         except BrokenProcessPool as error:
-            raise ClientProcessError("a client process ended: its counts are lost") from error
+            raise ClientProcessError("a client process ended, and its counts are lost") from error
         counts.stopped = self._stop.is_set()
         self._stop.clear()
         return counts
 
 
 class _Worker:
-    """The state of a client process: its connections, and the answers that it has not sent yet."""
+    """The state of a client process: its connections and unsent answers."""
 
     _current: ClassVar[_Worker]
 
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
-        # A terminal's Ctrl-C is for the process that gives the orders.
+        # The controlling process handles Ctrl-C.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # epoll waits in whole milliseconds, and every call would leave up to one too late.
+        # epoll waits in whole milliseconds, which would make calls up to one late.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
         self._items = options.rows.supply(options.seed, number, options.client_processes)
@@ -174,12 +174,12 @@ class _Worker:
 
     @classmethod
     def carry_out(cls, order: _Order) -> StepCounts:
-        """Carry out an order, in the process that this runs in."""
+        """Run an order in this process."""
         worker = cls._current
         return worker.runner.run(worker.count_calls(order))
 
     async def count_calls(self, order: _Order) -> StepCounts:
-        """Send the calls of an order until they have ended or the run is stopped; connect before the first one."""
+        """Send an order's calls until they end or the run stops; connects before the first one."""
         options = self._options
         if self._caller is None:
             self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)

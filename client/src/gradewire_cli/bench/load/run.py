@@ -1,4 +1,4 @@
-"""A whole run: the search for the knee, a step at twice the knee, and the promises that are checked there."""
+"""A whole run: search for the knee, test twice the knee, and check the promises there."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
-# The parser is lax: a page that lacks something, or has it in excess, raises any of these.
+# The parser is lax: invalid pages raise any of these.
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """The resources that the server uses, all its processes together; 0 if its page does not have them."""
+    """Resources that all processes of the server use; 0 if its page lacks them."""
 
     cpu_s: float
     resident_bytes: float
 
 
 def read_usage(url: str) -> ServerUsage:
-    """Read the page of metrics at `url`, an address with http:// or https://.
+    """Read the page of metrics at `url`, an http:// or https:// address.
 
     Raises:
-        InvalidRequest: It cannot be read, or is not a page of gradewire.
+        InvalidRequest: The page is unreadable, or not gradewire's.
     """
     sums: defaultdict[str, float] = defaultdict(float)
     try:
@@ -50,11 +50,11 @@ def read_usage(url: str) -> ServerUsage:
             for sample in family.samples:
                 sums[sample.name] += sample.value
         if "gradewire_serving" not in sums:
-            raise ValueError("it has no gradewire_serving, which every gradewire server has")
+            raise ValueError("the page lacks gradewire_serving, which every gradewire server has")
     except _UNREADABLE as error:
-        # The parser's error has no text for a page that ends in the middle of a line.
+        # The parser's error is empty for a page that ends within a line.
         reason = str(error) or "the page of metrics is cut off"
-        raise InvalidRequest(f"--metrics-url {url}: {reason}: give http://HOST:PORT/metrics of the server") from error
+        raise InvalidRequest(f"--metrics-url {url}: {reason}. Use http://HOST:PORT/metrics of the server") from error
     return ServerUsage(sums["process_cpu_seconds_total"], sums["process_resident_memory_bytes"])
 
 
@@ -64,7 +64,7 @@ _MOST_GROWTH: Final = 0.05
 
 
 class Outcome(Enum):
-    """The result of a step at a rate."""
+    """The outcome of a step."""
 
     HOLDS = "holds"
     MISSES = "misses"
@@ -77,14 +77,14 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step that was measured.
+    """A measured step.
 
     Attributes:
         rate_per_s: Offered calls per second.
         duration_s: Seconds over which calls were due.
-        before: The server before the step; None if it was not read.
-        after: The server after the step's last call.
-        load: Runnable processes of this machine in the last minute, at the step's end.
+        before: The server's usage before the step; None if it was not read.
+        after: The server's usage after the step's last call.
+        load: Runnable processes on this machine in the last minute of the step.
     """
 
     rate_per_s: float
@@ -98,31 +98,31 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return the share of all calls that were due; NaN without any."""
+        """Return the share of due calls; NaN without any."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
-        """Return a percentile of the latencies of scored calls, seconds; NaN without any."""
+        """Return a percentile of scored calls' latencies in seconds; NaN without any."""
         return percentile_s(self.counts.latency_s, percentile)
 
     @property
     def lag_s(self) -> float:
-        """99th percentile of delays before sending."""
+        """99th percentile of delays before sending, in seconds."""
         return percentile_s(self.counts.lag_s, 99)
 
     @property
     def client_limited(self) -> bool:
-        """Whether the client was the bottleneck, so that the step shows nothing about the server."""
+        """True if the client was the bottleneck, so that the step shows nothing about the server."""
         return self.lag_s > self.objective.max_lag_s
 
     @property
     def is_lost(self) -> bool:
-        """Whether no call reached the server."""
+        """True if no call reached the server."""
         return 0 < self.counts.due == self.counts.codes[UNAVAILABLE]
 
     @property
     def outcome(self) -> Outcome:
-        """The result, by the objective."""
+        """The outcome by the objective."""
         if self.counts.stopped:
             return Outcome.STOPPED
         if self.is_lost:
@@ -140,7 +140,7 @@ class Step:
 
     @property
     def server_cpu_s_per_item(self) -> float:
-        """CPU seconds of the server for an item that was scored; NaN if it was not read."""
+        """CPU seconds of the server per scored item; NaN if unknown."""
         if self.before is None or self.after is None or not self.counts.items:
             return math.nan
         return (self.after.cpu_s - self.before.cpu_s) / self.counts.items
@@ -151,7 +151,7 @@ class Step:
         return self.counts.repeated / self.counts.sent_items if self.counts.sent_items else math.nan
 
     def document(self) -> dict[str, Any]:
-        """Return the figures for JSON; seconds if no unit is named."""
+        """Return the values for JSON, in seconds unless a unit is named."""
         counts, lag = self.counts, self.counts.lag_s
         return {
             "rate_per_s": self.rate_per_s,
@@ -180,7 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise at twice the knee, in words for people; `holds` is None if it could not be measured."""
+    """A promise at twice the knee as text; `holds` is None if it was not measured."""
 
     name: str
     measured: str
@@ -188,20 +188,20 @@ class Check:
     holds: bool | None
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the check on one line."""
         verdict = {True: "pass", False: "FAIL", None: "not measured"}[self.holds]
         return f"{verdict}: {self.name}: {self.measured} (promised: {self.promised})"
 
 
 def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
-    """Compare the step at twice the knee with the one at the knee."""
+    """Compare the step at twice the knee with the step at the knee."""
     counts = over.counts
     if over.client_limited:
-        lag = f"one call in a hundred left {over.lag_s * 1e3:.0f} ms late or more"
+        lag = f"one in a hundred calls left at least {over.lag_s * 1e3:.0f} ms late"
         yield Check("the client offers twice the knee", lag, f"<= {over.objective.max_lag_s * 1e3:.0f} ms", None)
         return
     at_knee_s, p99_s = knee.latency_s(99), over.latency_s(99)
-    ratio = f"{p99_s * 1e3:.0f} ms, {p99_s / at_knee_s:.2f} x that of the knee"
+    ratio = f"{p99_s * 1e3:.0f} ms, {p99_s / at_knee_s:.2f} x the knee's"
     yield Check("p99 of admitted calls", ratio, f"<= {_MOST_P99:g} x", p99_s <= _MOST_P99 * at_knee_s)
     others = {code: calls for code, calls in counts.codes.items() if code not in {OK, REFUSED}}
     failed = f"{counts.failed} of {counts.due}" + (f" {others}" if others else "")
@@ -210,14 +210,14 @@ def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
     without = f"{REFUSED} without grpc-retry-pushback-ms"
     yield Check(without, f"{unhinted} of {counts.refused}", "0", unhinted == 0)
     missing = counts.due - counts.codes.total() + counts.codes[HANGING]
-    yield Check("calls that do not end", f"{missing} of {counts.due}", "0", missing == 0)
+    yield Check("calls that never end", f"{missing} of {counts.due}", "0", missing == 0)
     yield _memory_check(over)
 
 
 def _memory_check(over: Step) -> Check:
     name, promised = "the server's memory", f"grows by <= {_MOST_GROWTH:.0%}"
     if over.before is None or over.after is None:
-        return Check(name, "no --metrics-url, or its page could not be read", promised, None)
+        return Check(name, "no --metrics-url, or its page was unreadable", promised, None)
     before, after = over.before.resident_bytes, over.after.resident_bytes
     if not before:
         return Check(name, "not on its page of metrics", promised, None)
@@ -230,7 +230,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# A closed loop with a few calls in flight finds about the capacity; the knee is below.
+# A closed loop with a few calls in flight finds about the capacity, which is above the knee.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -242,10 +242,10 @@ class Knee:
     """The result of the search.
 
     Attributes:
-        rate_per_s: The highest rate that held; None if none did.
-        client_limited: The client could not offer more, so the server's own knee is higher.
-        at_most: The search ended at the highest rate that it may offer.
-        lost: The server could not be reached any more, so that the search did not end.
+        rate_per_s: The highest rate that the server kept up with; None without one.
+        client_limited: Whether the client could not offer more, so that the server's knee is higher.
+        at_most: Whether the search ended at the highest allowed rate.
+        lost: Whether the server became unavailable, so that the search is incomplete.
     """
 
     rate_per_s: float | None
@@ -256,7 +256,7 @@ class Knee:
 
     @property
     def is_known(self) -> bool:
-        """True if the server alone bounds the rate."""
+        """True if only the server limits the rate."""
         return self.rate_per_s is not None and not (self.stopped or self.lost or self.client_limited)
 
 
@@ -295,7 +295,7 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
 
 @dataclass(slots=True)
 class LoadResult:
-    """The results, as far as the run got.
+    """The results of a run so far.
 
     Attributes:
         knee: None for a single step.
@@ -314,7 +314,7 @@ class LoadResult:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it ended early."""
+        """True if the run ended early."""
         return self.stopped or bool(self.error)
 
     @property
@@ -335,7 +335,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A run with client processes that are connected; `result` takes what is measured as it comes."""
+    """A run with connected client processes that adds measurements to `result`."""
 
     processes: LoadProcesses
     options: LoadOptions
@@ -352,7 +352,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # Twice the client's own limit is not twice of what the server keeps up with.
+        # Twice the client's limit is less than twice the server's.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -388,17 +388,17 @@ class LoadRun:
         return counts
 
     def _probe(self) -> float:
-        """Return the first rate: a share of what a closed loop gets done."""
+        """Return the first rate: a share of a closed loop's rate."""
         counts = self._counted(self.processes.probe(_PROBE_S))
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage; None without a page, or if the server is gone or too busy to send it."""
+        """Return the server's usage; None without a page, or if the server does not answer."""
         if self.options.metrics_url is None:
             return None
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The command has read it before the run: the steps show that the server is gone.
+            # The command read the page before the run; the steps themselves show that the server is down.
             self.result.unread = str(error)
             return None

@@ -1,1 +1,1 @@
-"""Files that other programs wrote: the official ones of data sets, and logs of evaluation harnesses."""
+"""Read other programs' files: official files of data sets, and logs of evaluation harnesses."""

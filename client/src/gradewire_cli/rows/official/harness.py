@@ -1,4 +1,4 @@
-"""Files that other programs wrote (`--from`): the reader of harnesses' logs, their fields, and choices by letter."""
+"""Read other programs' files (`--from`): harness logs, their fields, and choices by letter."""
 
 import itertools
 import os
@@ -23,31 +23,31 @@ _MARKS: Final = (
     ("lm-eval", {"doc_id", "filtered_resps", "arguments"}),
     ("vlmevalkit", {"index", "prediction"}),
 )
-"""Fields by which a row or a document of a harness is known, where those before it in the list do not fit."""
+"""Fields that identify a harness's row or document; the first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
-"""Names of a document's question; the first with a text counts, capitals do not matter."""
+"""Field names of a document's question in any case; the first with text counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
-"""Names of what a document says is right."""
+"""Field names of a document's right answer."""
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
 
 class NoSuchFilterError(InputError):
-    """A log has no sample of the filter that was asked for."""
+    """A log without samples of the requested filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfficialFiles:
-    """Files as one program writes them.
+    """The files of one program.
 
     Attributes:
-        type_columns: Columns that all rows have, by which means are grouped.
-        patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
-        several: Whether FILE may be more than one.
-        has_filters: Whether the logs have the answers once for each filter, and `records` takes `filter_`.
-        companions: Files that are read beside FILE, by the option that names them; "" where it is not given.
-        options: Further options and what they say.
+        type_columns: Columns that all rows have and that group means.
+        patterns: Names of files with samples in a run's folder; empty if names do not identify them.
+        several: Whether FILE may be several files.
+        has_filters: Whether logs repeat the answers for each filter, so that `records` accepts `filter_`.
+        companions: Further files by the option that names them; "" if the option is not used.
+        options: Further options with their values.
     """
 
     name: str
@@ -61,28 +61,29 @@ class OfficialFiles:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The options as they are written."""
+        """The options as arguments of the command."""
         return ("--from", self.name, *written_options({**self.companions, **self.options}))
 
     def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Return these files, and in the place of a folder those with samples in it, in the order of their names.
+        """Return these files, with each folder replaced by its sample files in sorted order.
 
-        Of several, those of tasks that have no such filter are left out, which stderr says.
+        With several files, leaves out those without the filter and reports them on stderr.
 
         Raises:
-            InputError: A folder has none, a file is named twice, or there are several where one is read.
+            InputError: A folder has no samples, a file is named twice, or more than one is named but only one is
+                allowed.
         """
         files = [file for path in paths for file in self._in(path)]
         first: dict[str, str] = {}
         for file in files:
-            # "logs/a.json" and "./logs/../logs/a.json" are one file.
+            # "logs/a.json" and "./logs/../logs/a.json" are the same file.
             place = os.path.realpath(file)
             if place in first:
-                also = "" if first[place] == file else f" (as {first[place]} too)"
-                raise InputError(f"{file} is named twice{also}: leave one out")
+                also = "" if first[place] == file else f" (also as {first[place]})"
+                raise InputError(f"{file} is named twice{also}. Leave one out")
             first[place] = file
         if len(files) > 1 and not self.several:
-            raise InputError(f"--from {self.name} reads one file of results: score the others by runs of their own")
+            raise InputError(f"--from {self.name} reads a single file of results. Score the others in separate runs")
         return tuple(self._of_filter(files) if len(files) > 1 and self.options else files)
 
     def _of_filter(self, files: list[str]) -> list[str]:
@@ -103,28 +104,28 @@ class OfficialFiles:
         if path == STDIN or not Path(path).is_dir():
             return [path]
         if not self.patterns:
-            raise InputError(f"{path} is a folder: name its files for --from {self.name} themselves")
+            raise InputError(f"{path} is a folder. With --from {self.name}, name its files")
         found = {str(file) for pattern in self.patterns for file in Path(path).rglob(pattern) if file.is_file()}
         if not found:
-            raise InputError(f"{path}: no {' or '.join(self.patterns)} is in this folder: name the files themselves")
+            raise InputError(f"{path}: this folder has no {' or '.join(self.patterns)}. Name the files")
         return sorted(found)
 
 
 def jsonl_samples(path: str) -> Iterator[Record]:
-    """Yield the objects of a file with one a line; raises InputError where it cannot be read."""
+    """Yield the objects of a file with one per line; raises InputError if it cannot be read."""
     with open_bytes(path) as stream:
         yield from jsonl_records(stream)
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLog:
-    """A harness whose logs are objects of samples, one after the other.
+    """A harness whose logs are sequences of sample objects.
 
     Attributes:
-        file_name: Names of its logs, with the task as first group.
-        lack: What an object lacks to be a sample, in words; "" for nothing.
-        rows: Rows of a sample of the task with this name, which is "" where the file's name does not say it.
-        with_filters: Names the filter of each sample, where the log does not.
+        file_name: Pattern of log names, with the task as first group.
+        lack: Returns what an object lacks to be a sample, as a sentence; "" for nothing.
+        rows: Returns a sample's rows; the task is "" if the file's name does not contain it.
+        with_filters: Names each sample's filter if the log does not.
     """
 
     name: str
@@ -135,10 +136,10 @@ class SampleLog:
     with_filters: Callable[[Iterator[Record]], Iterator[Record]] = iter
 
     def read(self, path: str, filter_: str = "") -> Iterator[Record]:
-        """Yield the rows of a log, numbered from 0; an object that is no sample is a row with a problem.
+        """Yield a log's rows, numbered from 0; an object that is not a sample gets a problem.
 
         Raises:
-            InputError: The file is not there, holds no samples of the harness, or none of the filter.
+            InputError: The file is missing, has no samples of the harness, or none of the filter.
         """
         samples = _filtered(path, self.with_filters(self._checked(path)), filter_)
         named = self.file_name.match(Path(path).name)
@@ -148,13 +149,13 @@ class SampleLog:
         )
 
     def _checked(self, path: str) -> Iterator[Record]:
-        """Yield the objects; raises InputError where none of the first is a sample, for the file is another's."""
+        """Yield the objects; raises InputError if none of the first is a sample of this harness."""
         records = self.samples(path)
         first = list(itertools.islice(records, _PEEKED))
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]
         if first and all(lacks):
             other = _other_harness(first[0], self.name)
-            raise InputError(f"{path} is no log of {self.name}: {first[0].position} {lacks[0]}{other}")
+            raise InputError(f"{path} is not a log of {self.name}: {first[0].position} {lacks[0]}{other}")
         for record in itertools.chain(first, records):
             problem = "" if record.fields is None else self.lack(record.fields)
             yield Record(record.index, record.position, None, problem, repr(record.fields)) if problem else record
@@ -171,11 +172,11 @@ def _filtered(path: str, samples: Iterator[Record], filter_: str) -> Iterator[Re
         else:
             others[name] = None
     if not found and others:
-        raise NoSuchFilterError(f"{path}: no sample is of the filter {filter_}; --filter can be {', '.join(others)}")
+        raise NoSuchFilterError(f"{path}: no sample has filter {filter_}. Use --filter with one of {', '.join(others)}")
 
 
 def numbered(rows: Iterable[Record]) -> Iterator[Record]:
-    """Yield the same with row numbers from 0."""
+    """Yield the rows with numbers from 0."""
     for index, row in enumerate(rows):
         yield replace(row, index=index)
 
@@ -183,7 +184,7 @@ def numbered(rows: Iterable[Record]) -> Iterator[Record]:
 def answer_rows(
     sample: Record, identifier: str, columns: Mapping[str, Any], answers: Sequence[tuple[Any, Any]]
 ) -> Iterator[Record]:
-    """Yield a row for each answer of a sample, each given with what the model said in full."""
+    """Yield a row for each answer of a sample; `answers` pairs each with the model's full text."""
     several = len(answers) > 1
     for place, (answer, raw) in enumerate(answers, 1):
         row_id = f"{identifier}/{place}" if several else identifier
@@ -197,70 +198,70 @@ def without_answer(sample: Record, identifier: str, problem: str) -> Record:
 
 
 def row_id(*parts: Any) -> str:
-    """Return the id of a row by what tells it from those of other samples, filters and tasks."""
+    """Return a row id that is unique over samples, filters and tasks."""
     return "/".join(str(part) for part in parts if part != "")
 
 
 def columns_of(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an object as columns: `doc.topic` for the topic of a doc."""
+    """Return an object's fields as columns: `doc.topic` for the topic of a doc."""
     return {f"{prefix}.{name}": value for name, value in fields.items()}
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object of a log; an empty one where something else stands there."""
+    """Return a log's object; an empty one if the value is not an object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def stripped(value: Any) -> Any:
-    """Return a text without blanks at its ends; anything else as it is."""
+    """Return a text without surrounding blanks; other values unchanged."""
     return value.strip() if isinstance(value, str) else value
 
 
 def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.ZipFile:
-    """Open an archive, which the caller closes.
+    """Open an archive; the caller closes it.
 
     Raises:
-        InputError: It is not there, no archive, or claims to hold more.
+        InputError: The file is missing, not an archive, or claims to unpack to more than `most_bytes`.
     """
     with named_errors(path):
         try:
             archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(f"{path} is no {kind}: {error}") from error
+            raise InputError(f"{path} is not a {kind}: {error}") from error
     claimed = sum(member.file_size for member in archive.infolist())
     if claimed > most_bytes:
         archive.close()
-        size = f"{claimed >> 20} MiB, and up to {most_bytes >> 20} MiB are read"
-        raise InputError(f"{path} would unpack to {size}: {way_out}")
+        size = f"{claimed >> 20} MiB, more than the limit of {most_bytes >> 20} MiB"
+        raise InputError(f"{path} would unpack to {size}. {way_out}")
     return archive
 
 
 def _other_harness(record: Record, harness: str) -> str:
     if record.raw.strip() in {"{", "["}:
-        return " (the file is one JSON document of many lines, as inspect writes it: --from inspect)"
+        return " (the file is a JSON document as inspect writes it. Use --from inspect)"
     return looks_like(record.fields or {}, but=harness)
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Say whose row or document has these fields, for a message that goes on with it; "" for nobody's or `but`'s."""
+    """Return a message's ending that names the harness with these fields; "" if unknown or `but`."""
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
-    return f"; it looks like one of {name}: give --from {name}" if name not in {"", but} else ""
+    return f". It looks like one of {name}: use --from {name}" if name not in {"", but} else ""
 
 
 def listed(fields: Mapping[str, Any]) -> str:
-    """Return names of fields, for people."""
+    """Return readable names of fields."""
     return ", ".join(map(printable, map(str, fields))) or "nothing"
 
 
 def letter_position(text: str) -> int | None:
-    """Return the place of the choice that a text names by its letter alone: "B", "(B)", "B."; None without one."""
+    """Return the position of the choice that a text names by letter only: "B", "(B)", "B."; None otherwise."""
     found = _LETTER.match(text.strip())
     return ord(found[1]) - ord("A") if found else None
 
 
 def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
-    """Return what a model could choose as texts: those of the document, else of the prompt, where it chose letters."""
+    """Return the texts of the offered choices; replaces letters by the document's or the prompt's texts."""
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
     if [letter_position(text) for text in offered] != list(range(len(offered))):
         return list(offered)
@@ -271,27 +272,27 @@ def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list
 
 
 def options_in(prompt: str) -> list[str]:
-    """Return the options that a prompt lists, a line each: "A. red", "(A) red", "A: red"; empty without A and B."""
+    """Return the options that a prompt lists by line: "A. red", "(A) red", "A: red"; empty without A and B."""
     options: list[str] = []
     for letter, text in _OPTION.findall(prompt):
         if ord(letter) - ord("A") == len(options):
             options.append(text)
-        elif letter == "A":  # of few-shot prompts the last question counts
+        elif letter == "A":  # in few-shot prompts, the last question counts
             options = [text]
     return options if len(options) > 1 else []
 
 
 def option_position(answer: str, options: Sequence[str]) -> int | None:
-    """Return the place of the option that an answer names by its letter and nothing else; None without one.
+    """Return the position of the option that an answer names by letter only; None otherwise.
 
-    A small letter names one too, where it is no option itself.
+    A lower-case letter counts too unless it is an option itself.
     """
     place = letter_position(answer if answer in options else answer.upper())
     return place if place is not None and place < len(options) else None
 
 
 def option_named(answer: Any, options: Sequence[str]) -> Any:
-    """Return the text of the option that an answer names, by its letter, or by both; any other answer as it is."""
+    """Return the text of the option that an answer names by letter, or by letter and text; else the answer."""
     if not isinstance(answer, str):
         return answer
     place = option_position(answer, options)
@@ -304,23 +305,23 @@ def option_named(answer: Any, options: Sequence[str]) -> Any:
 
 
 def named_texts(target: Any) -> Any:
-    """Return the texts of a target that is a list as a text; one of numbers, and any other target, as it is."""
+    """Return the texts of a target that is a list written as text; lists of numbers and other targets unchanged."""
     listed = unpacked_list(target) if isinstance(target, str) else None
     return target if listed is None or is_of_numbers(listed) else listed
 
 
 def question_of(doc: Mapping[str, Any]) -> str:
-    """Return the question of a document; "" where none of its fields is one."""
+    """Return a document's question; "" without one."""
     return next((value for value in _values_of(doc, QUESTIONS) if isinstance(value, str) and value.strip()), "")
 
 
 def references_of(doc: Mapping[str, Any]) -> Any:
-    """Return what a document says is right, as it stands there; None without."""
+    """Return a document's right answer as it is; None without one."""
     return next((value for value in _values_of(doc, REFERENCES) if value not in (None, "", [])), None)
 
 
 def category_of(*objects: Any) -> str:
-    """Return the kind of question by which a data set groups its means; "" where no object says one."""
+    """Return the question's category, by which a data set groups means; "" without one."""
     found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
     return next((value for value in found if isinstance(value, str) and value), "")
 

@@ -1,4 +1,4 @@
-"""Logs of Inspect (inspect-ai), as JSON or as .eval archives: a sample of each epoch in each entry."""
+"""Read logs of Inspect (inspect-ai), JSON or .eval archives, with a sample per epoch in each entry."""
 
 import io
 import json
@@ -29,13 +29,13 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Bound on one member unpacked: a sample with all its events has some MB."""
+"""Limit of one unpacked member: a sample with all events has some MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Bound on all members: anything larger is no log but a bomb."""
+"""Limit of all members: a larger archive is a zip bomb, not a log."""
 _LOCAL_HEADER_BYTES: Final = 30
-_CONVERT: Final = "write the log as JSON by: inspect log convert LOG --to json --output-dir DIR"
+_CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Values of inspect's grades in its own means: correct, partial, incorrect, no answer."""
+"""Values of inspect's grades in its means: correct, partial, incorrect, no answer."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -43,41 +43,41 @@ _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILI
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
-"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
+"""Names of logs (TIME_TASK_ID); a folder may also have eval-set.json and listing.json."""
 _MOST_EPOCHS: Final = 1000
-"""Epochs for which missing samples are reported: a log can claim any number."""
+"""Epochs for which missing samples are reported: a log may claim any number."""
 
 
 class UnreadableMemberError(ValueError):
-    """A member cannot be read; the message goes on from its name."""
+    """An unreadable member. The message continues its name."""
 
 
 def open_archive(path: str) -> zipfile.ZipFile:
-    """Open the archive of a log; raises InputError where it is none, or claims to hold more than a log does."""
-    return open_zip(path, kind="whole .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="score parts of it")
+    """Open a log's archive; raises InputError if it is invalid, or claims more than a log's size."""
+    return open_zip(path, kind="complete .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="Score parts of it")
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
     """Return the document of a member.
 
     Raises:
-        UnreadableMemberError: It is too large, damaged, or not JSON.
-        InputError: What unpacks it is not installed.
-        KeyError: There is no such member.
+        UnreadableMemberError: The member is too large, damaged, or not JSON.
+        InputError: The decompressor is not installed.
+        KeyError: The member does not exist.
     """
     member = archive.getinfo(name)
     if member.file_size > MAX_MEMBER_BYTES:
         raise UnreadableMemberError(
-            f"would unpack to {member.file_size >> 20} MiB, and members up to {MAX_MEMBER_BYTES >> 20} MiB are read"
+            f"would unpack to {member.file_size >> 20} MiB, more than the limit of {MAX_MEMBER_BYTES >> 20} MiB"
         )
     try:
         with _unpacking(archive, member) as stream:
-            # One more byte than it claims tells that it claims too little.
+            # An extra byte reveals a member that is larger than claimed.
             content = stream.read(member.file_size + 1)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise UnreadableMemberError(f"cannot be unpacked: {error}") from error
     if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
-        raise UnreadableMemberError("is damaged: it is not what the archive says of it")
+        raise UnreadableMemberError("is damaged: size or checksum is wrong")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -96,7 +96,7 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
     except ImportError as error:
         raise InputError(
-            f"{archive.filename} is compressed by Zstandard, which Python 3.14 reads, or pyarrow: pip install "
+            f"{archive.filename} is compressed by Zstandard, which needs Python 3.14 or pyarrow. Run: pip install "
             f"'gradewire[parquet]'; or {_CONVERT}"
         ) from error
     with Path(archive.filename or "").open("rb") as file:
@@ -105,21 +105,21 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 
 def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a member as they stand in the archive, behind a header of its own."""
+    """Return the packed bytes of a member, which follow its local header."""
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    # The archive can claim any size, for which memory would be taken.
+    # The archive may claim any size: do not allocate memory for it.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
 
 
 @dataclass(frozen=True, slots=True)
 class InspectLog:
-    """Facts of a log that hold of all its samples.
+    """Facts about a log that hold for all its samples.
 
     Attributes:
-        epochs: How often each sample was asked.
-        samples: Ids of the samples that were to be asked; empty where the log does not say.
+        epochs: Number of times that each sample was asked.
+        samples: Ids of the planned samples; empty if the log does not list them.
     """
 
     task: str
@@ -131,7 +131,7 @@ class InspectLog:
     def of(cls, path: str, spec: Any) -> "InspectLog":
         """Read the part that inspect calls eval; `path` is for messages."""
         if not isinstance(spec, Mapping):
-            raise InputError(f"{path} is no log of inspect: its eval is missing")
+            raise InputError(f"{path} is not a log of inspect: eval is missing")
         epochs = mapping(spec.get("config")).get("epochs")
         identifiers = mapping(spec.get("dataset")).get("sample_ids")
         return cls(
@@ -142,12 +142,12 @@ class InspectLog:
         )
 
     def row_id(self, sample_id: Any, epoch: Any) -> str:
-        """Return the id of a sample's row, unlike those of other samples, epochs and tasks."""
+        """Return a row id that is unique over samples, epochs and tasks."""
         return row_id(self.task, sample_id, epoch if self.epochs > 1 else "")
 
 
 def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
-    """Return the row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
+    """Return a sample's row, with a problem if the sample failed, is missing, or could not be read."""
     fields = mapping(sample)
     identifier, epoch = fields.get("id", ""), fields.get("epoch", 1)
     if problem := _problem(sample):
@@ -182,20 +182,20 @@ def _problem(sample: Any) -> str:
     if isinstance(sample, Exception):
         return str(sample)
     if not isinstance(sample, Mapping):
-        return "is no object"
+        return "is not an object"
     error = sample.get("error")
-    # score_on_error grades what there was before the error.
+    # With score_on_error, inspect grades the text before the error.
     if error and not sample.get("scores"):
         message = error.get("message") if isinstance(error, Mapping) else error
         return f"of id {printable(str(sample.get('id')))} failed in inspect: {printable(str(message))[:200]}"
     lacking = [name for name in ("id", "input", "output") if sample.get(name) is None]
     if lacking:
-        return f"has no {lacking[0]} (it has: {listed(sample)})"
-    return "" if isinstance(sample["output"], Mapping) else "has an output that is no object"
+        return f"has no {lacking[0]} (its fields: {listed(sample)})"
+    return "" if isinstance(sample["output"], Mapping) else "has an output that is not an object"
 
 
 def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
-    """Return texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
+    """Return the choices' texts in place of letters. Several right ones form one answer that must name them all."""
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
@@ -205,7 +205,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     elif target not in (None, "", []):
         row["references"] = target
     answers = [mapping(score).get("answer") for score in mapping(sample.get("scores")).values()]
-    # A run without scores has the answer's last line only.
+    # Without scores, the last line holds the answer.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
     if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
@@ -214,21 +214,21 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 
 
 def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Return the texts of these letters in the order of the choices; empty where one is no letter of a choice."""
+    """Return the texts of these letters in the order of the choices; empty if a letter is no choice."""
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:
-    """Return the place of a choice: behind Z inspect counts on by numbers from 1."""
+    """Return the position of a choice: after Z, inspect continues with numbers from 1."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """Return what the model said: as inspect sums it up, else its first choice's message."""
+    """Return the model's answer: inspect's completion, else its first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
@@ -237,7 +237,7 @@ def _completion(output: Mapping[str, Any]) -> Any:
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """Return a column for each of inspect's scores, and for the answer that its scorer read out of the text."""
+    """Return a column for each of inspect's scores, and for the answer that its scorer extracted."""
     found: dict[str, Any] = {}
     for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
@@ -256,12 +256,12 @@ def _number(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Texts of one sample, of which long ones and pictures stand beside it."""
+    """The texts of a sample. Long texts and pictures are stored as attachments."""
 
     attached: Mapping[str, Any]
 
     def of(self, content: Any) -> str:
-        """Return the text of a content: a text, or parts of which some are texts."""
+        """Return the text of a content: a text, or a list with text parts."""
         if isinstance(content, str):
             name = content.removeprefix(_ATTACHED)
             return str(self.attached.get(name, content)) if name != content else content
@@ -270,7 +270,7 @@ class _Texts:
         return "\n".join(self.of(text) for text in texts if isinstance(text, str))
 
     def question(self, asked: Any) -> str:
-        """Return what was asked: the input itself, or the last message of the user."""
+        """Return the question: the input itself, or the user's last message."""
         if not isinstance(asked, list):
             return self.of(asked)
         messages = [message for message in asked if isinstance(message, Mapping)]
@@ -278,7 +278,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """Return the pictures that stand in the input itself, and none that a path or an address names."""
+        """Return the pictures that are embedded in the input, not those named by path or address."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -286,10 +286,10 @@ class _Texts:
 
 
 def inspect_records(path: str) -> Iterator[Record]:
-    """Yield a row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
+    """Yield a row for each sample and epoch in the log's order, then one for each that the run did not reach.
 
     Raises:
-        InputError: The file is not there, or no log of inspect.
+        InputError: The file is missing, or not a log of inspect.
     """
     yield from numbered(_archived(path) if path.lower().endswith(".eval") else _in_json(path))
 
@@ -301,14 +301,14 @@ def _in_json(path: str) -> Iterator[Record]:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is no log of inspect, which is one JSON object: {error}{_harness_of(content)}"
+            f"{path} is not a log of inspect, which is one JSON object: {error}{_harness_of(content)}"
         ) from error
     if not isinstance(document, Mapping) or not {"eval", "status"} <= document.keys():
         there = listed(document) if isinstance(document, Mapping) else type(document).__name__
-        raise InputError(f"{path} is no log of inspect: it has no eval and status (it has: {there})")
+        raise InputError(f"{path} is not a log of inspect: it has no eval and status (its fields: {there})")
     samples = document.get("samples")
     if not isinstance(samples, list):
-        raise InputError(f"{path} has no samples: run inspect without --no-log-samples")
+        raise InputError(f"{path} has no samples. Run inspect without --no-log-samples")
     log = InspectLog.of(path, document["eval"])
     yield from _all(log, ((f"sample {place}", sample) for place, sample in enumerate(samples, 1)))
 
@@ -318,7 +318,7 @@ def _archived(path: str) -> Iterator[Record]:
         names = dict.fromkeys(archive.namelist())
         head = next((name for name in ("header.json", "_journal/start.json") if name in names), "")
         if not head:
-            raise InputError(f"{path} is no log of inspect: it has no header.json and no _journal/start.json")
+            raise InputError(f"{path} is not a log of inspect: it has no header.json and no _journal/start.json")
         try:
             header = load_member(archive, head)
         except UnreadableMemberError as error:
@@ -347,12 +347,12 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
         for identifier in log.samples:
             if (str(identifier), str(epoch)) not in there:
                 place = f"sample {printable(str(identifier))}" + (f" of epoch {epoch}" if log.epochs > 1 else "")
-                problem = "is not in the log: the run ended before it, and it is in no mean"
+                problem = "is not in the log: the run ended before it. Means exclude it"
                 yield Record(0, place, None, problem, place, id=log.row_id(identifier, epoch))
 
 
 def _harness_of(content: bytes) -> str:
-    """Name the harness whose file it is, where its first line is an object by itself."""
+    """Return the harness of a file whose first line is an object by itself."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

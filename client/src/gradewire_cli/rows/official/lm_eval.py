@@ -1,4 +1,4 @@
-"""Samples of lm-eval (the language model evaluation harness), as its --log_samples writes them."""
+"""Read samples of lm-eval (Language Model Evaluation Harness) from its --log_samples."""
 
 import json
 import math
@@ -37,14 +37,14 @@ _FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
-    """Return the prompt of a request; of chat servers it stands in a list. "" without one."""
+    """Return a request's prompt, which chat servers wrap in a list; "" without one."""
     first = request[0] if request else None
     prompt = first[0] if isinstance(first, list) and first else first
     return prompt if isinstance(prompt, str) else ""
 
 
 def last_user_message(prompt: str) -> str:
-    """Return what the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
+    """Return the user's last message if a prompt is a chat as JSON; else the prompt."""
     if not prompt.startswith("[{"):
         return prompt
     try:
@@ -56,14 +56,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """Return what stands behind "####" in a worked solution's last line, as in GSM8K; any other target as it is."""
+    """Return the text after "####" in a worked solution's last line, as in GSM8K; else the target."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of their letters; empty without any, or where one is a letter."""
+    """Return a document's choices in the order of letters; empty without choices, or if one is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -79,7 +79,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Return places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty without any."""
+    """Return positions of choices that a document marks with 1, as TruthfulQA does; empty without marks."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -94,25 +94,25 @@ def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int
 
 
 def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
-    """Tell whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
+    """Return whether a target lists field names instead of an answer, as lm-eval does for DROP's `answer`."""
     return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
 
 
 def in_one_text(answers: Any) -> Any:
-    """Join answers of several parts, as DROP's of several spans, to a text each; leave others as they are."""
+    """Join answers with several parts, as DROP's with several spans, into one text each; others unchanged."""
     if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
         return answers
     return [", ".join(map(str, parts)) for parts in answers]
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return places of the choices that are right; empty where the target names none.
+    """Return positions of the right choices; empty if the target names none.
 
     Args:
-        target: As it is logged: a choice's number or text, a list of numbers, or whether it is the second of two.
+        target: The logged target: a choice's number or text, a list of numbers, or whether the second of two is right.
         offered: Texts of the choices.
-        likeliest: The place of the one that the model chose.
-        accuracy: What lm-eval made of that (its metric acc), which tells a number from a choice that is a number.
+        likeliest: Position of the model's choice.
+        accuracy: lm-eval's grade of it (metric acc), which tells a number from a choice that is a number.
     """
     text = str(target).strip()
     named = {_number(each) for each in (target if isinstance(target, list) else unpacked_list(text) or [text])}
@@ -127,7 +127,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Return a number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
+    """Return a number as lm-eval reads it: also from a truth value, or a float from a table with gaps."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
@@ -135,7 +135,7 @@ def _number(target: Any) -> str:
 def _lack(fields: Mapping[str, Any]) -> str:
     if isinstance(fields.get("doc"), Mapping) and isinstance(fields.get("filtered_resps"), list):
         return ""
-    return f"has no doc with filtered_resps (it has: {listed(fields)})"
+    return f"has no doc with filtered_resps (its fields: {listed(fields)})"
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:
@@ -157,8 +157,8 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     if requests and all(map(_is_continuation, requests)):
         yield _chosen(sample, {"id": identifier, **columns}, requests)
         return
-    if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
-        yield without_answer(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
+    if requests and all(len(request) == 1 for request in requests):  # requests for answers have stop words too
+        yield without_answer(sample, identifier, "is the log-likelihood of a text: no answer to grade")
         return
     answers = _answers(fields, requests)
     if not answers:
@@ -173,19 +173,19 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
 
 
 def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """Return the row of a choice: its answer is the likeliest continuation."""
+    """Return the row of a multiple-choice sample, with the likeliest continuation as answer."""
     fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
-    # acc_mutual_info asks once more, without the question.
+    # acc_mutual_info repeats the requests without the question.
     if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
         offered = offered[:half]
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
     problem = ""
     if len(offered) == 1:
-        problem = "is the log-likelihood of one given text: there is no answer to grade"
+        problem = "is the log-likelihood of one given text: no answer to grade"
     elif len(set(offered)) == 1:
-        problem = "asks which prompt fits, and its target does not say which does: nothing to grade"
+        problem = "asks which prompt fits, but its target does not name it: nothing to grade"
     elif len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
         problem = "has a choice without a log-likelihood"
     if problem:
@@ -202,9 +202,9 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """Return the answers that the filter let pass, each with what the model said.
+    """Return the answers that passed the filter, each with the model's text.
 
-    A request for a log-likelihood beside them, as of SQuAD 2's "unanswerable", is none.
+    Leaves out requests for a log-likelihood, as for SQuAD 2's "unanswerable".
     """
     found: list[tuple[Any, Any]] = []
     resps = fields.get("resps")
@@ -220,12 +220,12 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
-    """Return what is right: lm-eval writes lists as Python prints them."""
+    """Return the right answer; lm-eval writes lists in Python's notation."""
     target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
         return own  # the task has no target
-    # IFEval's target is a 0 that stands for nothing: its answers are held against instructions.
+    # IFEval's target 0 means nothing: its answers are checked against instructions.
     if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own
     if isinstance(target, str):
@@ -234,7 +234,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
 
 
 def _requests(arguments: Any) -> list[list[Any]]:
-    """Return arguments of a sample's requests: objects by name as lm-eval writes now, lists as it once did."""
+    """Return the arguments of a sample's requests: objects in new versions of lm-eval, lists in old ones."""
     listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(listed_, list):
         return []
@@ -245,7 +245,7 @@ def _requests(arguments: Any) -> list[list[Any]]:
 
 
 def _is_continuation(request: Sequence[Any]) -> bool:
-    """Tell whether a request is for the log-likelihood of a text."""
+    """Return whether a request asks for the log-likelihood of a text."""
     return len(request) > 1 and isinstance(request[1], str)
 
 

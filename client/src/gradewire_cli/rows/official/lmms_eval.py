@@ -1,4 +1,4 @@
-"""Samples of lmms-eval, as its --log_samples writes them: without their documents, and without names of filters."""
+"""Read samples of lmms-eval from its --log_samples, which lack documents and filter names."""
 
 import itertools
 import re
@@ -32,19 +32,19 @@ _NAME: Final = re.compile(r"\A(?:\d{8}_\d{6}_)?(?:samples_)?(.+?)\.jsonl(?:\.gz)
 _OWN: Final = frozenset(
     {"doc_id", "doc", "target", "resps", "filtered_resps", "token_counts", "doc_hash", "input", "input_media", "filter"}
 )
-"""Fields that lmms-eval writes of every sample; the rest are the metrics of its task."""
+"""Fields that lmms-eval writes for every sample; the rest are its task's metrics."""
 
 
 def _lack(fields: Mapping[str, Any]) -> str:
     if "arguments" in fields:
-        return "has arguments, which lmms-eval leaves out"
+        return "has arguments, which lmms-eval never logs"
     if "filtered_resps" in fields and "target" in fields:
         return ""
-    return f"has no target with filtered_resps (it has: {listed(fields)})"
+    return f"has no target with filtered_resps (its fields: {listed(fields)})"
 
 
 def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
-    """Yield samples with the number of their filter: the log has all of the first one, then all of the next."""
+    """Yield samples with the number of their filter: the log has all samples of the first filter, then the next."""
     seen: Counter[str] = Counter()
     for sample in samples:
         if sample.fields is None:
@@ -64,7 +64,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
     answers = _answers(fields["filtered_resps"])
     if not answers:
-        problem = "has log-likelihoods, and lmms-eval does not log of what: there is no answer to grade"
+        problem = "has log-likelihoods, but lmms-eval does not log their texts: no answer to grade"
         yield without_answer(sample, identifier, problem)
         return
     references = _references(fields, doc, metrics, options)
@@ -85,11 +85,11 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
 
 
 def _answers(responses: Any) -> list[Any]:
-    """Return the answers of a sample; none where they are log-likelihoods."""
+    """Return a sample's answers; empty if they are log-likelihoods."""
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    # Answers of a filter that lets several pass stand in a list of their own.
+    # Filters that pass several answers wrap them in a list.
     return list(map(stripped, itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))))
 
 
@@ -106,7 +106,7 @@ def _is_likelihood(response: Any) -> bool:
 def _references(
     fields: Mapping[str, Any], doc: Mapping[str, Any], metrics: Mapping[str, Any], options: list[str]
 ) -> Any:
-    """Return what is right: all that annotators said where the log has it, else the target."""
+    """Return the right answers: all annotators' if the log has them, else the target."""
     target = stripped(fields["target"])
     for known in (doc, *metrics.values()):
         answers = mapping(known).get("answers")

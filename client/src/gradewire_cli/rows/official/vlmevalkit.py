@@ -1,4 +1,4 @@
-"""Tables of predictions of VLMEvalKit: workbooks as it writes them by default, TSV or JSON by PRED_FORMAT."""
+"""Read VLMEvalKit's tables of predictions: workbooks by default, TSV or JSON by PRED_FORMAT."""
 
 import itertools
 import re
@@ -25,31 +25,31 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""A workbook is a zip archive: what would unpack to more is refused before it is."""
+"""Limit of an unpacked workbook, which is a zip archive; larger ones are refused before unpacking."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Bounds of a sheet in Excel. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+"""Excel's limits of a sheet. A cell may claim any position, and openpyxl fills the gap before it."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
+"""MODEL_DATASET, VLMEvalKit's file name; where the model's name ends is not marked."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
 _FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit writes this in the place of an answer that it did not get."""
+"""VLMEvalKit's text in place of a missing answer."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Yield rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
+    """Yield the rows below the header of the first sheet, without empty ones; formulas stay text.
 
     Raises:
-        InputError: It is not there, no workbook, too large, names a column twice, or openpyxl is missing.
+        InputError: The file is missing, not a workbook, too large, or repeats a column; or openpyxl is missing.
     """
     try:
         import openpyxl  # noqa: PLC0415 - optional and slow to import
     except ImportError as error:
         raise InputError(
-            f"{path}: reading workbooks needs openpyxl: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV by "
+            f"{path}: workbooks need openpyxl. Run: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV with "
             "PRED_FORMAT=tsv"
         ) from error
-    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="give it as TSV").close()
+    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="Save it as TSV").close()
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
@@ -58,12 +58,12 @@ def workbook_records(path: str) -> Iterator[Record]:
             book.close()
     except InputError:
         raise
-    except Exception as error:  # of a damaged workbook openpyxl raises whatever its parts do
+    except Exception as error:  # openpyxl raises any error for a damaged workbook
         raise InputError(f"{path} cannot be read as a workbook: {type(error).__name__}: {error}") from error
 
 
 def _records(path: str, sheet: Any) -> Iterator[Record]:
-    # By bounds of ours: what a sheet says of its own size need not be true, and rows beyond it would be left out.
+    # Our own bounds: the size that a sheet claims may be too small, which would drop rows.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
     while header and not header[-1]:
@@ -71,7 +71,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
     if not header:
         return
     if repeated := sorted({name for name in header if name and header.count(name) > 1}):
-        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice: leave one out")
+        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice. Leave one out")
     lines = sheet.iter_rows(min_row=2, max_row=_MOST_ROWS, max_col=len(header), values_only=True)
     filled = ((number, line) for number, line in enumerate(lines, 2) if any(cell is not None for cell in line))
     for index, (number, line) in enumerate(filled):
@@ -79,7 +79,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return cells by column; without those of columns that have no name."""
+    """Return cells by column, without columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 
@@ -90,7 +90,7 @@ def _table(path: str) -> Iterator[Record]:
         return
     if not name.endswith((".tsv", ".json")):
         raise InputError(
-            f"{path}: VLMEvalKit's predictions are .xlsx, .tsv or .json (environment variable PRED_FORMAT): give such "
+            f"{path}: VLMEvalKit's predictions are .xlsx, .tsv or .json (environment variable PRED_FORMAT). Use such "
             "a file"
         )
     with open_bytes(path) as stream:
@@ -100,7 +100,7 @@ def _table(path: str) -> Iterator[Record]:
 def _lack(fields: Mapping[str, Any]) -> str:
     if {"index", "prediction"} <= fields.keys():
         return ""
-    return f"has no index with a prediction (it has: {listed(fields)})"
+    return f"has no index with a prediction (its fields: {listed(fields)})"
 
 
 def _rows(record: Record, task: str) -> Iterator[Record]:
@@ -127,7 +127,7 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:
-    """Return texts of the columns A, B, C …, as far as a row has them."""
+    """Return the texts of the columns A, B, C … up to the first empty one."""
     given = (fields.get(letter) for letter in string.ascii_uppercase)
     options = list(map(str, itertools.takewhile(lambda value: value not in (None, ""), given)))
     return options if len(options) > 1 else []

@@ -1,8 +1,7 @@
-"""Questions, annotations and results of visual question answering, as the data sets' own programs read them.
+"""Read questions, annotations and results of visual question answering, as the data sets' programs do.
 
-Forms: VQA v2 and OK-VQA (questions, annotations and results in a file each), TextVQA (questions with their answers
-under "data"), GQA (an object of questions by id, each with one answer and its types). They are told apart by what is in
-them.
+Detects these forms: VQA v2 and OK-VQA (a file each for questions, annotations and results), TextVQA (questions with
+answers under "data"), GQA (an object of questions by id, each with one answer and its types).
 """
 
 import json
@@ -14,28 +13,27 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns by which the official program groups its means."""
+"""Columns by which the official program groups means."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
 _GIVEN: Final = ("prediction", "pred_answer", "answer")
-"""Beside a prediction "answer" is the data set's own."""
+"""Field names of a prediction; next to "prediction", "answer" is the data set's."""
 
 
 def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]:
-    """Yield a row for each entry of the results, in their order, then one for each question that they do not answer.
+    """Yield a row for each entry of the results in order, then one for each unanswered question.
 
-    An entry without a known question, a second one for the same question, one for a question whose annotation is
-    missing or cannot be read, and a question without an answer are rows with a problem: each is named, and the others
-    are scored.
+    Rows get a problem if an entry has no known question, repeats one, or has no readable annotation, and if a question
+    has no answer. The others are scored.
 
     Args:
         path: The results.
         questions: Path of the questions.
-        annotations: Path of the annotations; "" where the questions have the answers.
+        annotations: Path of the annotations; "" if the questions have the answers.
 
     Raises:
-        InputError: A file is not there, is not JSON, or not of a known form; no question has an annotation.
+        InputError: A file is missing, not JSON, or of an unknown form; or no question has an annotation.
     """
     asked, unusable = _questions(questions, annotations)
     results = _entries(path, _loaded(path))
@@ -54,26 +52,26 @@ def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]
         yield Record(index, place, {**asked[identifier], "prediction": _given(entry)})
     missing = (identifier for identifier in asked if identifier not in first)
     for index, identifier in enumerate(missing, len(results)):
-        problem = "has no answer in the results: it is in no mean"
+        problem = "has no answer in the results. Means exclude it"
         yield Record(index, f"question {printable(identifier)}", None, problem, identifier, id=identifier)
 
 
 def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first: Mapping[str, int]) -> str:
     if not isinstance(entry, dict):
-        return "is no object"
+        return "is not an object"
     if not identifier:
-        return f"has no question_id (it has: {', '.join(map(printable, entry)) or 'nothing'})"
+        return f"has no question_id (its fields: {', '.join(map(printable, entry)) or 'none'})"
     if identifier not in questions:
-        return f"answers question {printable(identifier)}, which is not among the questions"
+        return f"answers question {printable(identifier)}, which is not in the questions file"
     if identifier in first:
         return f"answers question {printable(identifier)} again: result {first[identifier] + 1} counts"
     if _given(entry) is None:
-        return f"has no answer (it has: {', '.join(map(printable, entry))})"
+        return f"has no answer (its fields: {', '.join(map(printable, entry))})"
     return ""
 
 
 def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return fields of every question by its id, and why answers to some of them cannot be scored."""
+    """Return the fields of every question by id, and reasons why answers to some cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(path, _loaded(path)):
@@ -82,7 +80,7 @@ def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], 
         if not identifier or not isinstance(fields.get("question"), str):
             raise InputError(f"{path}: an entry has no question_id or no question: {_printable(entry)}")
         if identifier in asked:
-            raise InputError(f"{path}: question {printable(identifier)} stands there twice")
+            raise InputError(f"{path}: question {printable(identifier)} appears twice")
         asked[identifier] = {
             "id": identifier,
             "question_id": identifier,
@@ -98,9 +96,9 @@ def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], 
         if not fields.get("references"):
             unusable.setdefault(identifier, f"answers question {printable(identifier)}, which has no answers")
     if asked and len(unusable) == len(asked):
-        way_out = "give another --annotations" if annotations else "give --annotations FILE"
+        way_out = "Use another --annotations" if annotations else "Use --annotations FILE"
         why = next(iter(unusable.values())).removeprefix("answers ").replace(", which", "", 1)
-        raise InputError(f"{path}: {why}: {way_out}")
+        raise InputError(f"{path}: {why}. {way_out}")
     return asked, unusable
 
 
@@ -110,9 +108,9 @@ def _annotate_all(questions: Mapping[str, dict[str, Any]], path: str, unusable: 
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
         if identifier not in questions:
-            continue  # of another part of the data set
+            continue  # belongs to another part of the data set
         if identifier in annotated:
-            raise InputError(f"{path}: question {printable(identifier)} stands there twice")
+            raise InputError(f"{path}: question {printable(identifier)} appears twice")
         annotated.add(identifier)
         _annotate(questions[identifier], fields, path, unusable)
 
@@ -127,10 +125,10 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return references with what belongs to them, and the types; empty where there is nothing.
+    """Return references, their confidences and types; empty values if missing.
 
     Raises:
-        ValueError: An answer is no text.
+        ValueError: An answer is not text.
     """
     answers = fields.get("answers")
     # GQA has one answer; VQA's multiple_choice_answer is one of the annotators'.
@@ -138,7 +136,7 @@ def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
     texts = [each.get("answer") if isinstance(each, dict) else each for each in listed]
     if not all(isinstance(text, str) for text in texts):
         broken = next(text for text in texts if not isinstance(text, str))
-        raise ValueError(f"an answer that is no text ({_printable(broken)})")
+        raise ValueError(f"an answer that is not text ({_printable(broken)})")
     sure = [each.get("answer_confidence") for each in listed if isinstance(each, dict)]
     types = fields.get("types")
     own = types if isinstance(types, dict) else {}
@@ -169,15 +167,15 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
     if isinstance(document, list):
         return document
     raise InputError(
-        f'{path}: is of no known form: a list, an object with "questions", "annotations" or "data", or GQA\'s of '
-        "questions by their id"
+        f'{path}: unknown form. Expected a list, an object with "questions", "annotations" or "data", or GQA\'s object '
+        "of questions by id"
     )
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """Return the first of these fields that is there, as a text; ids are numbers in some files and texts in others.
+    """Return the first of these fields as text; ids are numbers in some files and texts in others.
 
-    A whole number may have become a float: table libraries write 7 as 7.0 where another row has none.
+    A whole number may be a float: table libraries write 7 as 7.0 if another row has no value.
     """
     values = (fields.get(name) for name in names) if isinstance(fields, dict) else ()
     whole = (int(value) if isinstance(value, float) and value.is_integer() else value for value in values)
