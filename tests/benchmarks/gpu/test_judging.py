@@ -145,7 +145,7 @@ def test_without_an_option_or_vllm_the_step_says_what_to_give(
     assert "neither the command nor the module vllm is installed" in whys[1]
     command = put(tmp_path, "")
     assert vllm_command() == [str(command), "serve"]
-    assert "(vLLM is here)" in run_step(steps(minilm, JudgeChoice()).judge)[1]
+    assert "(vLLM is installed)" in run_step(steps(minilm, JudgeChoice()).judge)[1]
     no_time = run_step(steps(minilm, JudgeChoice(weights=tmp_path), left_s=60.0).judge)[1]
     assert no_time == "not run: no time is left to start vLLM. Use fewer --seconds"
 
