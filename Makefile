@@ -1,4 +1,4 @@
-# Every target sets up what it needs, is safe to run again, and says how long it took.
+# Every target sets up its requirements, can be repeated safely, and prints its time.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 PYTHON ?= python3
@@ -10,28 +10,28 @@ WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := model_repo/models/all-MiniLM-L6-v2/config.pbtxt
-# Nothing is compiled to byte code before it is imported, for a run needs little of it: that halves the set-up.
+# Byte code is compiled at import only, because a run needs little of it; this halves the set-up time.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
-# This checkout: gradewire, and gradewire-train, a distribution of its own.
+# This checkout: the distributions gradewire and gradewire-train.
 OURS := --no-deps --no-build-isolation -e . -e ./model_repo/train
 TYPESCRIPT := client/typescript
 NODE_MODULES := $(TYPESCRIPT)/node_modules
 PYPROJECTS := pyproject.toml model_repo/train/pyproject.toml
-# With `make -n` make runs the lines that hold $(MAKE): they end at once then.
+# Even with `make -n`, make runs the lines that contain $(MAKE); then they end at once.
 UNLESS_DRY = $(if $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),exit 0; )
 TIMED = $(UNLESS_DRY)start=$$SECONDS; trap 'status=$$?; echo "make $@: $$((SECONDS - start)) s"; exit $$status' EXIT
 
-# A user's settings (another model repository, tokens, addresses) must not leak into what runs here.
+# A user's settings (another model repository, tokens, addresses) must not affect these runs.
 $(foreach name,$(filter GRADEWIRE_%,$(.VARIABLES)),$(eval unexport $(name)))
 
-# The tests start hundreds of processes: without byte code on disk each of them would compile all that it imports.
+# Tests start hundreds of processes; without byte code on disk, each would compile all its imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
-help: ## what there is
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
 
 $(VENV)/.run-installed: requirements/run.lock $(PYPROJECTS)
@@ -54,31 +54,31 @@ $(MODEL): $(VENV)/.run-installed model_repo/src/gradewire_models/catalog/catalog
 demo: ## build the default model, serve it, score examples cold and warm (REDIS=1: with a Redis-compatible server)
 	@$(TIMED); $(MAKE) --no-print-directory $(MODEL); $(BIN)/python examples/demo.py $(if $(REDIS),--redis)
 
-up: $(VENV)/.run-installed ## gradewire before Triton (emulated backend), Valkey and Prometheus as plain processes; Ctrl-C stops them (ARGS="--triton-port 0 …")
+up: $(VENV)/.run-installed ## run gradewire with Triton (emulated backend), Valkey and Prometheus as plain processes until Ctrl-C (ARGS="--triton-port 0 …")
 	@$(UNLESS_DRY)$(MAKE) --no-print-directory $(MODEL); exec $(BIN)/python -m deploy.local.up $(ARGS)
 
-down: $(VENV)/.run-installed ## stop what `make up` started elsewhere
+down: $(VENV)/.run-installed ## stop a deployment that `make up` started elsewhere
 	@$(BIN)/python -m deploy.local.up --down $(ARGS)
 
-validate-deploy: $(VENV)/.dev-installed $(MODEL) ## Dockerfiles, compose, chart, alerts and dashboard through hadolint, Compose, Helm, schemas, promtool
+validate-deploy: $(VENV)/.dev-installed $(MODEL) ## check Dockerfiles, compose, chart, alerts and dashboard with hadolint, Compose, Helm, schemas and promtool
 	@$(TIMED); $(BIN)/python -m pytest -q -m "not hostile" tests/deploy
 
-test: ## everything that CI runs: lint, types, import rules, unit and end-to-end tests
+test: ## run all checks of CI: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 4 -Oline lint test-needs test-compile test-typescript; \
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MODULES)/.installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2
 
-# Else each of the three workers would rewrite the asserts of all tests, which is two thirds of collecting them.
+# Otherwise each of the three workers would rewrite the asserts of all tests, which is two thirds of the collection time.
 test-compile: $(VENV)/.dev-installed $(MODEL)
 	@$(TIMED); $(BIN)/python -m pytest -q --collect-only -p no:cacheprovider -m "not hostile" > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
-# Mostly waiting; beside it only one thread of test-export. To collect all tests takes longer than to look for these.
+# These tests mostly wait, beside one thread of test-export. Searching for them is faster than collecting all tests.
 test-alone: $(VENV)/.dev-installed $(MODEL)
 	@$(TIMED); $(BIN)/python -m pytest -q -m "alone and not hostile" $$(grep -rl --include='test_*.py' 'mark\.alone\b' tests | sort)
 
-# TORCH as for the peers below.
+# TORCH: as for the peers below.
 $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@echo "installing torch and transformers into $(VENV)-export …"
 	@test -x $(VENV)-export/bin/python || $(PYTHON) -m venv $(VENV)-export
@@ -87,10 +87,10 @@ $(VENV)-export/.installed: requirements/export.lock $(PYPROJECTS)
 	@$(VENV)-export/bin/python -m pip --disable-pip-version-check install --quiet $(OURS)
 	@touch $@
 
-test-export: $(VENV)-export/.installed ## what needs torch: exporting encoders (a part of make test)
+test-export: $(VENV)-export/.installed ## run the tests that need torch: export of encoders (a part of make test)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-export/bin/python -m pytest -q --timeout=300 tests_export
 
-# Node and npm of the PATH, or where these are older or not there, of a wheel.
+# Node and npm from the PATH, or from a wheel if those are older or missing.
 $(VENV)-node/.installed: requirements/node.lock
 	@echo "installing Node into $(VENV)-node …"
 	@test -x $(VENV)-node/bin/python || $(PYTHON) -m venv $(VENV)-node
@@ -106,10 +106,10 @@ $(NODE_MODULES)/.installed: $(TYPESCRIPT)/package-lock.json
 	@echo "installing what the TypeScript client needs into $(NODE_MODULES) …"
 	@$(WITH_NODE); npm ci --silent; touch node_modules/.installed
 
-test-typescript: $(VENV)/.dev-installed $(MODEL) $(NODE_MODULES)/.installed ## lint of proto/ by buf, types and tests of client/typescript against a real server (a part of make test)
+test-typescript: $(VENV)/.dev-installed $(MODEL) $(NODE_MODULES)/.installed ## lint proto/ with buf, check types and tests of client/typescript against a real server (a part of make test)
 	@$(TIMED); $(WITH_NODE); npm run --silent lint; npm run --silent check; npm test --silent
 
-# Their server runs from .venv: the frameworks' own dependencies and the server's need not agree.
+# Their server runs from .venv, because dependencies of the frameworks and the server may conflict.
 $(VENV)-evaluation/.installed: requirements/evaluation.lock pyproject.toml
 	@echo "installing torch and the evaluation frameworks into $(VENV)-evaluation …"
 	@test -x $(VENV)-evaluation/bin/python || $(PYTHON) -m venv $(VENV)-evaluation
@@ -118,9 +118,9 @@ $(VENV)-evaluation/.installed: requirements/evaluation.lock pyproject.toml
 	@$(VENV)-evaluation/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Of the frameworks neither plugins of pytest are loaded nor warnings taken for errors, and a conftest that belongs to
-# another environment is not read.
-test-evaluation: $(VENV)-evaluation/.installed $(MODEL) ## what needs evaluation frameworks, each the real one (not a part of make test: 2 GB of libraries)
+# The frameworks' pytest plugins are not loaded, their warnings are no errors, and the conftest of another environment
+# is not read.
+test-evaluation: $(VENV)-evaluation/.installed $(MODEL) ## run the tests that need real evaluation frameworks (not a part of make test: 2 GB of libraries)
 	@$(TIMED); PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-evaluation/bin/python -m pytest -p pytest_asyncio.plugin -p pytest_timeout -q -W default --timeout=300 --confcutdir=tests_frameworks/evaluation tests_frameworks/evaluation
 
 # TORCH as for the peers below.
@@ -132,7 +132,7 @@ $(VENV)-frameworks/.installed: requirements/frameworks.lock pyproject.toml
 	@$(VENV)-frameworks/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## what needs training frameworks, each the real one (not a part of make test: half a gigabyte of libraries)
+test-frameworks: $(VENV)-frameworks/.installed $(MODEL) ## run the tests that need real training frameworks (not a part of make test: half a gigabyte of libraries)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-frameworks/bin/python -m pytest -q --timeout=300 tests_frameworks
 
 $(VENV)-ray/.installed: requirements/ray.lock pyproject.toml
@@ -142,16 +142,16 @@ $(VENV)-ray/.installed: requirements/ray.lock pyproject.toml
 	@$(VENV)-ray/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Of Ray's warnings none is taken for an error.
-test-bulk: $(VENV)-ray/.installed $(MODEL) ## gradewire bulk on a real Ray: kills, resumption, formats, URLs (not a part of make test: Ray takes 10 s to start, each time)
+# Ray's warnings are no errors.
+test-bulk: $(VENV)-ray/.installed $(MODEL) ## test gradewire bulk on a real Ray: kills, resumption, formats, URLs (not a part of make test: each start of Ray takes 10 s)
 	@$(TIMED); $(VENV)-ray/bin/python -m pytest -q -W default --timeout=1200 --confcutdir=tests_bulk tests_bulk
 
-# The figures of docs/guides/bulk.md and ADR 33, in 10 to 30 minutes.
-bench-bulk: $(VENV)-ray/.installed $(MODEL) ## bulk runs that are killed twice, and bulk's throughput against the plain engine's (DATA=DIR: the labelled rows)
+# The measurements for docs/guides/bulk.md and ADR 33, in 10 to 30 minutes.
+bench-bulk: $(VENV)-ray/.installed $(MODEL) ## kill bulk runs twice, and compare bulk's throughput with the plain engine's (DATA=DIR: the labelled rows)
 	@$(TIMED); $(VENV)-ray/bin/python -m benchmarks.load.bulk_kills --data $(DATA)/evouna_dev.jsonl; \
 	$(VENV)-ray/bin/python -m benchmarks.load.bulk --data $(DATA)/evouna_dev.jsonl
 
-# verl wants an older transformers than the others. Its wheel brings a package called tests, which would hide ours.
+# verl needs an older transformers than the others. Its wheel contains a package `tests`, which would hide ours.
 $(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
 	@echo "installing torch and verl into $(VENV)-verl …"
 	@test -x $(VENV)-verl/bin/python || $(PYTHON) -m venv $(VENV)-verl
@@ -161,22 +161,22 @@ $(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
 	@rm -rf $(VENV)-verl/lib/python3*/site-packages/tests
 	@touch $@
 
-test-verl: $(VENV)-verl/.installed $(MODEL) ## what needs verl, the real one (not a part of make test: half a gigabyte of libraries)
+test-verl: $(VENV)-verl/.installed $(MODEL) ## run the tests that need a real verl (not a part of make test: half a gigabyte of libraries)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-verl/bin/python -m pytest -q --timeout=300 tests_frameworks/rewards/test_verl.py
 
-# Each goes on where one before it failed; the page of promises is written from FIGURES by hand, for a quiet machine.
-test-hostile: $(VENV)/.dev-installed $(MODEL) ## every attack of tests/hostile, the longest kills, checks of the tests themselves, and the load of overload and fairness, one after the other; figures into FIGURES=.figures.jsonl
+# A failure does not stop the following runs. Write the page of promises from FIGURES by hand, on a quiet machine.
+test-hostile: $(VENV)/.dev-installed $(MODEL) ## run every attack of tests/hostile, the longest kills, checks of the tests themselves, and the loads of overload and fairness; measurements go to FIGURES=.figures.jsonl
 	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile $$(grep -rl --include='test_*.py' --exclude-dir=hostile 'mark\.hostile\b' tests | sort) --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \
 	echo "into docs/operate/promises.md: $(BIN)/python -m benchmarks.load.promises $(FIGURES)"; exit $$failed
 
-test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds and more examples (ROUNDS=5): what make test draws is fixed
+test-search: $(VENV)/.dev-installed $(MODEL) ## run property tests with new seeds and more examples (ROUNDS=5); make test has fixed seeds
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
 	$(BIN)/python -m pytest -q -n 2 -m "hypothesis and not hostile" --hypothesis-profile=search --hypothesis-seed=$$seed --timeout=900; done
 
-quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers, kills and built models: what to run while writing
+quick: $(VENV)/.dev-installed $(MODEL) lint ## run lint and unit tests without servers, judges, browsers, kills and built models, for use while writing
 	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/cli tests/stats \
 	    tests/server/metrics tests/server/requests tests/server/scoring tests/server/settings tests/models tests/proto \
 	    --ignore tests/client/_transports --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
@@ -190,35 +190,35 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    --ignore tests/models/build/test_recipes.py --ignore tests/models/build/test_renew.py \
 	    --deselect tests/cli/compare/test_command_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
 
-lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), the law of files
+lint: $(VENV)/.dev-installed ## run ruff (all rules), mypy --strict, import-linter (rooms, no circles) and the law of files
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples .ci; $(BIN)/lint-imports --no-logo; \
 	$(BIN)/python .ci/law_of_files.py
 
-bench-data: $(VENV)/.dev-installed ## the labelled rows behind the figures, from their public homes into DATA=.data (FROM=DIR: of a local copy)
+bench-data: $(VENV)/.dev-installed ## download the labelled rows of the benchmarks into DATA=.data (FROM=DIR: from a local copy)
 	@$(TIMED); $(BIN)/python -m benchmarks.data get --data $(DATA) $(if $(FROM),--from $(FROM)) $(ARGS)
 
-bench: $(VENV)/.dev-installed $(MODEL) ## latency over a real socket (docs/research/speed.md has the figures; DATA=DIR: the labelled rows)
+bench: $(VENV)/.dev-installed $(MODEL) ## measure latency over a real socket (results: docs/research/speed.md; DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## measure agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
 
-bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## measure agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
-bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md (machine: quiet)
+bench-load: $(VENV)/.dev-installed $(MODEL) ## measure every mix and engine at the knee and at twice its load, into docs/research/load.md (on a quiet machine)
 	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS)
 
-bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
+bench-memory: $(VENV)/.dev-installed $(MODEL) ## measure resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory
 
-bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embedded engine, one interleaved run (DATA=DIR: the labelled rows)
+bench-triton: $(VENV)/.dev-installed $(MODEL) ## compare the cost of Triton with the embedded engine in one run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton; PROCESSES=2: half an hour in which one is killed every 3 minutes)
+soak: $(VENV)/.dev-installed $(MODEL) ## measure errors and memory for half an hour at 70 % of capacity (ENGINE=embedded or triton; PROCESSES=2: one process is killed every 3 minutes)
 	@$(TIMED); $(BIN)/python -m $(if $(PROCESSES),benchmarks.load.processes_soak --processes $(PROCESSES),benchmarks.load.soak --engine $(or $(ENGINE),embedded)) $(ARGS)
 
-# TORCH names the build to compare with; where several are offered, take one for CPUs.
+# TORCH is the build to compare with; choose one for CPUs if several exist.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
@@ -226,7 +226,7 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-bench-peers: $(VENV)-bench/.installed $(MODEL) ## SMILE against sentence-transformers (torch and ONNX), one run (DATA=DIR: the labelled rows)
+bench-peers: $(VENV)-bench/.installed $(MODEL) ## compare SMILE with sentence-transformers (torch and ONNX) in one run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
 	$(VENV)-bench/bin/python -m benchmarks.peers.smile_vs_sentence_transformers --checkpoint model_repo/downloads/all-MiniLM-L6-v2 \
 	    --data $(DATA)/evouna_dev.jsonl $(ARGS)
@@ -250,5 +250,5 @@ lock: $(VENV)/.dev-installed ## renew the lock files (hashes, no index address)
 	$$compile pyproject.toml requirements/ray.in --extra ray --extra judge -o requirements/ray.lock; \
 	$$compile pyproject.toml requirements/verl.in --extra server -o requirements/verl.lock $$unemitted
 
-clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges: gigabytes to download)
+clean: ## remove the environment, built encoders and caches of this checkout (judges stay in model_repo/judges, because they are gigabytes)
 	@$(TIMED); rm -rf $(VENV) $(VENV)-bench $(VENV)-export $(VENV)-evaluation $(VENV)-frameworks $(VENV)-ray $(VENV)-verl $(VENV)-node $(NODE_MODULES) $(TYPESCRIPT)/dist $(TYPESCRIPT)/build .up model_repo/models model_repo/downloads .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build .figures.jsonl .figures.jsonl.log

@@ -1,6 +1,6 @@
-"""Check the law of files: at most 500 lines a file, folders of 4 to 24 modules, at most two folders below a package.
+"""Check the law of files: at most 500 lines per file, 4 to 24 modules per folder, at most two folders below a package.
 
-`make lint` runs it over the product's packages. CONTRIBUTING.md has the law, with its exceptions.
+`make lint` runs it on the product's packages. CONTRIBUTING.md has the law and its exceptions.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ MAX_LINES = 500
 MAX_MODULES = 24
 MIN_MODULES = 4
 MAX_DEPTH = 2
-# Folders of a command or of a judge backend may be small; Triton itself names those of its backends.
+# Folders of a command or a judge backend may be small; Triton itself names those of its backends.
 MAY_BE_SMALL = (
     "gradewire/integrations",
     "gradewire_server/judges/*",
@@ -51,7 +51,7 @@ def violations() -> list[str]:
             text = Path(name).read_text(encoding="utf-8")
             lines = text.count("\n")
             if lines > MAX_LINES and GENERATED_MARK not in text.partition("\n")[0]:
-                found.append(f"{name}: {lines} lines, at most {MAX_LINES}: split it by what readers look for")
+                found.append(f"{name}: {lines} lines, at most {MAX_LINES}. Split it by subject")
             entries[module.parent].add(path.name)
         for folder in list(module.parents)[:-2]:
             entries[folder.parent].add(folder.name)
@@ -61,10 +61,10 @@ def violations() -> list[str]:
             found.append(f"{folder}: {depth} folders deep, at most {MAX_DEPTH}")
         modules = sum(name.endswith(".py") for name in names)
         if modules > MAX_MODULES:
-            found.append(f"{folder}: {modules} modules, at most {MAX_MODULES}: give it folders")
+            found.append(f"{folder}: {modules} modules, at most {MAX_MODULES}. Group them in folders")
         small = COMMAND in names or any(folder.match(pattern) for pattern in MAY_BE_SMALL)
         if depth and len(names) < MIN_MODULES and not small:
-            found.append(f"{folder}: {len(names)} modules, at least {MIN_MODULES}: make it a file")
+            found.append(f"{folder}: {len(names)} modules, at least {MIN_MODULES}. Merge them into one file")
     return found
 
 

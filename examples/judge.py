@@ -1,7 +1,7 @@
-"""Grades the examples by SMILE and by a judge, shows where the two disagree, and what the judge cost.
+"""Grade the examples by SMILE and by a judge; show where they disagree and the judge's cost.
 
-Build a judge first (`gradewire models build qwen2.5-coder-1.5b-instruct`), then run `python examples/judge.py`. With
-`--server HOST:PORT` the judge of a server is asked, whatever it runs.
+Build a judge first (`gradewire models build qwen2.5-coder-1.5b-instruct`), then run `python examples/judge.py`.
+`--server HOST:PORT` uses that server's judge instead.
 """
 
 import argparse
@@ -18,22 +18,22 @@ METRICS = "smile,lave"
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", metavar="HOST:PORT", help="score there; default: in this process")
-    parser.add_argument("--judge", metavar="NAME", help="default: the default judge")
-    parser.add_argument("--rows", type=int, default=None, help="only the first so many")
+    parser.add_argument("--server", metavar="HOST:PORT", help="server to score on; default: this process")
+    parser.add_argument("--judge", metavar="NAME", help="name of the judge; default: the default judge")
+    parser.add_argument("--rows", type=int, default=None, help="number of rows, from the first; default: all")
     return parser.parse_args()
 
 
 def disagreement(item: ItemScores) -> float:
-    """Distance of the two scores; 0 where one has none."""
+    """Return the distance of the two scores; 0 if one has none."""
     smile, lave = (item.scores[name].score for name in ("smile", "lave"))
     return abs(smile - lave) if smile is not None and lave is not None else 0.0
 
 
 def cost(items: list[ItemScores]) -> str:
-    """What the judge was asked, read and wrote."""
+    """Return a line about the judge's calls and tokens."""
     parts = [item.scores["lave"].parts for item in items]
     judged = [each for each in parts if isinstance(each, JudgeParts) and each.decided_by == "judge"]
     read, written = (sum(getattr(each, f"{kind}_tokens") for each in judged) for kind in ("prompt", "generated"))
@@ -41,7 +41,7 @@ def cost(items: list[ItemScores]) -> str:
 
 
 def main() -> None:
-    """Scores, then prints the ten rows on which the metrics differ most."""
+    """Score, then print the ten rows with the largest differences."""
     console = Console()
     arguments = parse_arguments()
     rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()][: arguments.rows]

@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a program beside its package
-"""How fast a built encoder is here: `python model_repo/measure.py [NAME]`. Prints tokens a second, best and median.
+"""Measure tokens per second of a built encoder, best and median: `python model_repo/measure.py [NAME]`.
 
-Settings take turns within every round, so that a busy machine is busy for all of them.
+Settings take turns within every round, so load on the machine hits all of them.
 """
 
 import statistics
@@ -25,7 +25,7 @@ Inputs = dict[str, Any]
 
 
 def main() -> None:
-    """Prints one line a batch shape, one column a setting."""
+    """Print a line per batch shape and a column per setting."""
     model = load_built(default_repository(), sys.argv[1] if len(sys.argv) > 1 else default_model().name)
     one, two = open_session(model, threads=1), open_session(model, threads=2)
 
@@ -53,25 +53,25 @@ def main() -> None:
 
 
 def open_session(model: BuiltModel, *, threads: int) -> Any:
-    """The graph on the CPU, with threads that do not spin."""
+    """Open the graph on the CPU, with threads that do not spin."""
     options = cpu_session_options(threads)
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 def runner(session: Any) -> Callable[[Inputs], Any]:
-    """A function that computes the sentence vectors of one batch."""
+    """Return a function that computes the sentence vectors of one batch."""
     return lambda batch: session.run(["sentence_embedding"], batch)
 
 
 def consume(results: Iterable[Any]) -> None:
-    """Waits for all results and drops them."""
+    """Wait for all results and drop them."""
     for _ in results:
         pass
 
 
 def draw(rng: np.random.Generator, texts: int, tokens: int) -> Inputs:
-    """A batch of random texts of one length."""
+    """Return a batch of random texts of one length."""
     ids = rng.integers(1000, 20_000, (texts, tokens))
     return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
 

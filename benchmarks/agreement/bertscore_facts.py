@@ -1,8 +1,8 @@
-"""Measure what the catalog says of an encoder for BERTScore: which layer agrees best with people, and the baselines.
+"""Measure the catalog's BERTScore settings for an encoder: the layer that agrees best with annotators, and baselines.
 
-Rows: JSON lines with question, references, prediction, label (0 or 1), and dataset and model, by which agreement is
-taken apart; its mean over these cells decides. A baseline is the mean over pairs of predictions to different questions,
-as Zhang et al. 2020 (section 5) take it over random sentences. Prints what goes into catalog.toml.
+Rows: JSON lines with question, references, prediction, label (0 or 1), dataset and model. The mean agreement over the
+cells of dataset and model decides. A baseline is the mean over pairs of predictions to different questions, like the
+random sentences of Zhang et al. 2020 (section 5). Prints the lines for catalog.toml.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Vectors = dict[int, dict[str, TokenVectors]]
 
 
 async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
-    """Return token vectors of distinct texts, all layers from one pass."""
+    """Return token vectors of distinct texts, with all layers from one pass."""
     found: Vectors = {layer: {} for layer in layers}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
@@ -85,7 +85,7 @@ async def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("--repository", type=Path, default=Path("model_repo/models"))
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
-    parser.add_argument("--judged", default="gpt35,gpt4", help="the rows' models that are looked at")
+    parser.add_argument("--judged", default="gpt35,gpt4", help="models under test whose rows are used")
     parser.add_argument("--rows-per-cell", type=int, default=250)
     parser.add_argument("--pairs", type=int, default=5000)
     given = parser.parse_args()

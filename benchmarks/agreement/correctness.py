@@ -1,10 +1,10 @@
-"""Fit `correctness` on the labelled rows and on drawn ones, and write what it is worth on rows that it has not seen.
+"""Fit `correctness` on the labelled and drawn rows, and report its quality on unseen rows.
 
-The features are what the served metric says (`correctness?features_only=true`), and probabilities are evaluated by the
-server's own code. Figures are taken on EVOUNA's held-out split, by a fit on its fit split, NQ301 and drawn rows, and on
-NQ301 without EVOUNA's questions, by a fit without NQ301; they go into docs/research/correctness.md. The fit that is
-written is made on all rows. Scores are kept under --results: an interrupted run goes on. The labelled rows are not part
-of the project; drawn ones are written by `gradewire models texts grader`.
+Features come from the served metric (`correctness?features_only=true`), and the server's own code computes
+probabilities. Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on its fit split,
+NQ301 and drawn rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows.
+Scores are kept under --results, so an interrupted run resumes. The labelled rows are not part of the project;
+`gradewire models train grader-texts` writes the drawn ones.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ RESULTS = ROOT / "benchmarks" / "results" / "correctness"
 
 
 def main() -> None:
-    """Score what is not scored yet, fit, read, and replace the block of the document."""
+    """Score missing rows, fit, evaluate, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "correctness.md")
-    parser.add_argument("--beside", metavar="MODEL", help="compare with `smile:one_pass` by this encoder too")
-    parser.add_argument("--write-fit", type=Path, help="write the fit on all rows here: the catalog's file")
-    parser.add_argument("--date", help="ISO date that the fit carries; needed with --write-fit")
-    parser.add_argument("--ablation", action="store_true", help="also what groups of features are worth")
+    parser.add_argument("--beside", metavar="MODEL", help="also compare with `smile:one_pass` with this encoder")
+    parser.add_argument("--write-fit", type=Path, help="write the fit on all rows to this file of the catalog")
+    parser.add_argument("--date", help="ISO date of the fit; needed with --write-fit")
+    parser.add_argument("--ablation", action="store_true", help="also evaluate fits without each group of features")
     row_options(parser)
     options = parser.parse_args()
     if options.write_fit and not options.date:
@@ -60,26 +60,26 @@ def main() -> None:
 
 
 def row_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the rows, the encoder and the place of the scores."""
+    """Add the options for the rows, the encoder and the directory of the scores."""
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the labelled rows")
     parser.add_argument(
         "--drawn", type=Path, default=DATA_DIRECTORY / "drawn_train.jsonl", help="drawn rows; default: %(default)s"
     )
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--store", type=Path, help="directory of the engine's store, which makes a second run quicker")
+    parser.add_argument("--store", type=Path, help="directory of the engine's store, for a faster second run")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="encoder; default: %(default)s")
-    parser.add_argument("--grader", default="", help="grader whose logit is a feature, with --logits")
+    parser.add_argument("--grader", default="", help="grader whose logit becomes a feature; needs --logits")
     parser.add_argument(
         "--logits",
         type=Path,
         action="append",
         default=[],
-        help="JSON, logits by id of the row, of models that have not seen the row; may be repeated",
+        help="JSON file of logits by row id, from models that were not trained on the row; may be repeated",
     )
 
 
 def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-    """Return EVOUNA's, NQ301's and the drawn rows; score those that no run of the same code has scored."""
+    """Return EVOUNA's, NQ301's and the drawn rows; score those that this code has not scored yet."""
     evouna, nq301 = (options.data / file for file in FILES.values())
     require_files(evouna, nq301, options.drawn, *options.logits)
     return (
@@ -90,7 +90,7 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
 
 
 def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:
-    """Return the rows of a file with their features, by the encoder of the options or another one."""
+    """Return the rows of a file with their features, from the encoder of the options or another one."""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
     out = options.results / f"{data.stem}-{model}.jsonl"

@@ -1,4 +1,4 @@
-"""Labelled rows with the served features of `correctness` and SMILE's score, and fits to rows of several sources."""
+"""Labelled rows with the served features of `correctness` and SMILE's score, and fits to rows from several sources."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
-"""SMILE's own threshold of preset `v1`, as its paper has it."""
+"""SMILE's own threshold in preset `v1`, from its paper."""
 DRAWN, DRAWN_SHARE = "drawn", 0.5
 RESULT = "correctness?features_only=true"
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Labelled rows, each with what the server says of it.
+    """Labelled rows with the server's results.
 
     Attributes:
-        rows: As they stand in the file.
-        source: Where they come from.
-        values: float64[rows, features], NaN where a feature does not apply; a grader's logit last, where there is one.
-        shapes: float64[rows, numbers], what kind of item each is.
-        smile: float64[rows], preset `one_pass`, from which the features are.
-        line: What reproduces the features; it names the model's digest.
-        smile_of_others: float64[rows] by the name of another encoder, the same preset.
+        rows: Rows in the file's order.
+        source: Name of their source.
+        values: float64[rows, features], NaN if a feature does not apply; with a grader its logit comes last.
+        shapes: float64[rows, numbers], the input kind of each item.
+        smile: float64[rows], from preset `one_pass`, like the features.
+        line: Metric identifier that reproduces the features; it includes the model's digest.
+        smile_of_others: float64[rows] by the name of another encoder, with the same preset.
     """
 
     rows: list[Row]
@@ -68,14 +68,14 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
-        """Read rows and what `gradewire score` wrote for them.
+        """Read rows and their results from `gradewire score`.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
         """
         rows, scored = read_lines(data), read_lines(scores)
         if [row["id"] for row in rows] != [each["id"] for each in scored]:
-            raise ValueError(f"{scores} does not hold the rows of {data}: remove it and run again")
+            raise ValueError(f"{scores} does not hold the rows of {data}. Delete it and run again")
         results = [each["scores"][RESULT] for each in scored]
         failed = [result for result in results if result["status"] != "OK"]
         if failed:
@@ -88,14 +88,14 @@ class ScoredRows:
 
     @property
     def columns(self) -> tuple[FittedFeature, ...]:
-        """Return the columns of `values`."""
+        """The columns of `values`."""
         return COLUMNS if self.values.shape[1] == len(COLUMNS) else WITH_GRADER
 
     def with_grader(self, logits: Mapping[str, float]) -> ScoredRows:
-        """Return the rows with a grader's logits, by id of the row.
+        """Return the rows with a grader's logits, by row id.
 
         Raises:
-            ValueError: A row has none.
+            ValueError: A row has no logit.
         """
         missing = [row["id"] for row in self.rows if row["id"] not in logits]
         if missing:
@@ -112,17 +112,17 @@ class ScoredRows:
         return ScoredRows(rows, self.source, *columns, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
-        """Return the same rows, with SMILE's scores by another encoder.
+        """Return the same rows, with additional SMILE scores from another encoder.
 
         Args:
             model: The encoder's name.
-            other: What was scored with it.
+            other: The rows scored with it.
 
         Raises:
-            ValueError: Those are other rows.
+            ValueError: `other` has other rows.
         """
         if other.rows != self.rows:
-            raise ValueError(f"the rows scored with {model} are others")
+            raise ValueError(f"the rows scored with {model} differ")
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
@@ -131,27 +131,27 @@ class ScoredRows:
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """Return float64[rows], 1 right, 0 wrong."""
+        """The labels, float64[rows]: 1 right, 0 wrong."""
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
     def sources(self) -> list[str]:
-        """Return the source of each row; a data set of a source that has several counts as one of its own."""
+        """The source of each row; if a source has several data sets, each counts as its own source."""
         several = len(set(self.column("dataset"))) > 1
         return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
 
     @property
     def questions(self) -> list[str]:
-        """Return the question of each row, as written."""
+        """The question of each row."""
         return [row["question"] for row in self.rows]
 
     @property
     def keys(self) -> list[str]:
-        """Return a key of each row, equal for the same question written differently."""
+        """A key for each row, equal for different spellings of a question."""
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
-        """Return a field of all rows, "" where a row lacks it."""
+        """Return a field of all rows, "" if a row lacks it."""
         return [row.get(name, "") for row in self.rows]
 
 
@@ -165,7 +165,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Join rows of several sources for a fit: each counts the same, drawn ones half, for nobody labelled them."""
+    """Join rows of several sources for a fit with equal weights; drawn ones count half, as they have no labels."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
@@ -178,19 +178,19 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
-    """Return the rows whose question is not among the others'."""
+    """Return the rows whose question is not in `others`."""
     shared = set(others.keys)
     return rows.where(lambda row: question_key(row["question"]) not in shared)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit of `correctness`, as it is stored and as a server reads it.
+    """A fit of `correctness` in stored and served form.
 
     Attributes:
-        form: As it is stored; with `figures` of its rows, held out by question, where these were asked for.
-        warnings: Warnings that its maker printed.
-        served: As a server reads it.
+        form: Stored form; with the quality of cross-validation over questions in `figures`, if requested.
+        warnings: Warnings of the fit.
+        served: Form that a server reads.
     """
 
     form: dict[str, Any]
@@ -198,12 +198,12 @@ class Fitted:
     served: CorrectnessFit
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
-        """Return float64[rows], P(right) by the server's code."""
+        """Return float64[rows], P(right) from the server's code."""
         places = map(self.served.position_of, rows.shapes)
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
-        """Return bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
+        """Return bool[rows], True if the verdict lies in the band at that confidence, or comes from a rule."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
             place = self.served.position_of(shape)
@@ -217,7 +217,7 @@ class Recipe:
 
     Attributes:
         model: Encoder's name in the catalog.
-        date: ISO date that the fit carries.
+        date: ISO date of the fit.
         grader: Name in the catalog of the grader whose logits the rows have; "" without.
     """
 
@@ -227,13 +227,13 @@ class Recipe:
 
 
 def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures: bool = False) -> Fitted:
-    """Fit `correctness` to all of the rows.
+    """Fit `correctness` to all rows.
 
     Args:
-        parts: One for each source.
-        recipe: What it is made for.
-        half: Which half of the questions the rows are of, for the fit's provenance.
-        figures: Whether it is tried on its rows, held out by question.
+        parts: Rows of each source.
+        recipe: Purpose of the fit.
+        half: Half of the questions that the rows are from, for the provenance.
+        figures: True for cross-validation over questions.
     """
     provenance = {
         "metric_version": VERSION,

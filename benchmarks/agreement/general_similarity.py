@@ -1,17 +1,18 @@
-"""Measure what training does to an encoder's general sense of similarity, on sets without short answers.
+"""Measure how training changes an encoder's general similarity, on sets without short answers.
 
 `python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
 gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
 difference to the first, with 95 % intervals by bootstrap over groups.
 
-- `sentences`: 150 pairs written for this benchmark, general_similarity.tsv, 25 sentences with six others each: 5 says
-  the same in other words; 4 adds or drops a detail; 3 is the same scene with something that matters changed; 2 is the
-  same subject, another event; 1 shares a word or a thing only; 0 has nothing in common. Groups are the 25 sentences.
-- `wordsim353`, `simlex999`: public word pairs graded by people (Finkelstein et al. 2002, how related; Hill et al. 2015,
-  how similar), read out of gensim's wheel (`pip download --no-deps gensim==4.4.0`), which carries them for its tests.
-  No sentence similarity set was found in a package. Groups are the pairs.
+- `sentences`: 150 pairs written for this benchmark in general_similarity.tsv, 25 sentences with six others each. 5: the
+  same in other words; 4: with or without a detail; 3: the same scene with an important change; 2: the same subject in
+  another event; 1: only a shared word or thing; 0: nothing in common. Groups are the 25 sentences.
+- `wordsim353`, `simlex999`: public word pairs graded by annotators (Finkelstein et al. 2002, relatedness; Hill et al.
+  2015, similarity), from the tests in gensim's wheel (`pip download --no-deps gensim==4.4.0`). No package has a set of
+  sentence similarities. Groups are the pairs.
 
-`similarity_sets` and `correlation` take any `encode(texts) -> vectors`, so a training program can ask after each step.
+`similarity_sets` and `correlation` take any `encode(texts) -> vectors`, so a training program can use them after each
+step.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ WORD_FILES = {
 
 @dataclass(frozen=True)
 class SimilaritySet:
-    """Pairs of texts and how alike people call them.
+    """Pairs of texts with their similarity in annotators' grades.
 
     Attributes:
-        name: Of the set.
-        first: One text of each pair.
-        second: The other one.
-        grades: float64 [pairs], higher is more alike.
-        groups: int [pairs], from 0 without gaps; pairs of one group are drawn together.
+        name: Name of the set.
+        first: First text of each pair.
+        second: Second text of each pair.
+        grades: float64 [pairs], higher is more similar.
+        groups: int [pairs], from 0 without gaps; pairs of a group are drawn together.
     """
 
     name: str
@@ -73,11 +74,11 @@ class SimilaritySet:
 
 
 def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
-    """Return the sets at hand: the project's sentences, and with gensim's wheel `words` the two word sets.
+    """Return the available sets: the project's sentences, and with gensim's wheel `words` the two word sets.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: It does not hold what it should.
+        ValueError: A file has other content.
     """
     sets = [read_sentences(OWN_PAIRS)]
     if words is not None:
@@ -90,13 +91,13 @@ def read_sentences(path: Path) -> SimilaritySet:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is not such a line; the message has its number.
+        ValueError: A line is malformed; the message has its number.
     """
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     for number, row in enumerate(rows, start=2):
         if not (row["first"] and row["second"] and row["group"].isdecimal() and row["grade"] in set("012345")):
-            raise ValueError(f"{path}, line {number}: group, grade (0 to 5), first and second belong in it, not {row}")
+            raise ValueError(f"{path}, line {number}: should have group, grade (0 to 5), first and second, not {row}")
     _, groups = np.unique([int(row["group"]) for row in rows], return_inverse=True)
     return SimilaritySet(
         "sentences",
@@ -112,7 +113,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
 
     Raises:
         OSError: The wheel cannot be read.
-        ValueError: It is not the file that the figures were taken on.
+        ValueError: The file is not the pinned one.
     """
     member, pinned = WORD_FILES[name]
     try:
@@ -121,7 +122,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
     except (zipfile.BadZipFile, KeyError) as error:
         raise ValueError(f"{wheel} is not gensim's wheel: {error}") from error
     if (found := hashlib.sha256(content).hexdigest()) != pinned:
-        raise ValueError(f"{member} of {wheel} has SHA-256 {found}, not {pinned}: take gensim 4.4.0")
+        raise ValueError(f"{member} of {wheel} has SHA-256 {found}, not {pinned}. Use gensim 4.4.0")
     lines = (line.split("\t") for line in content.decode("utf-8").splitlines() if line and not line.startswith("#"))
     first, second, grades = zip(*lines, strict=True)
     return SimilaritySet(name, first, second, np.array(grades, dtype=np.float64), np.arange(len(first)))
@@ -131,8 +132,8 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
     """Return the cosine of every pair, float64 [pairs] in [-1, 1].
 
     Args:
-        encode: Texts to vectors, [texts, dims] of any length but 0.
-        pairs: What to compare.
+        encode: Texts to vectors, [texts, dims] of any length except 0.
+        pairs: The pairs to compare.
     """
     texts = sorted({*pairs.first, *pairs.second})
     positions = {text: position for position, text in enumerate(texts)}
@@ -143,7 +144,7 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
 
 
 def correlation(found: NDArray[np.float64], pairs: SimilaritySet) -> float:
-    """Return Spearman's rho of `found`, float64 [pairs], with the grades, in [-1, 1]; NaN where `found` is constant."""
+    """Return Spearman's rho of `found`, float64 [pairs], with the grades, in [-1, 1]; NaN if `found` is constant."""
     return float(_correlations(np.ones((1, len(found))), found, pairs)[0])
 
 
@@ -157,12 +158,12 @@ def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.fl
 def _correlations(
     weights: NDArray[np.float64], found: NDArray[np.float64], pairs: SimilaritySet
 ) -> NDArray[np.float64]:
-    # Equal texts would differ in the last bits and be ranked by chance.
+    # Cosines of equal texts differ in the last bits, and chance would rank them.
     return spearman(weights, Ordering.of(np.round(found, 6)), Ordering.of(pairs.grades))
 
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
-    """Return lines of the table: one a model, those after the first with their difference to it."""
+    """Return the lines of the table, one per model; later ones have their difference to the first."""
     lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
@@ -181,11 +182,13 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 
 def main() -> None:
     """Print a table of every set and model."""
-    # A training program that imports this module may be without onnxruntime.
+    # A training program that imports this module may lack onnxruntime.
     from gradewire_models.build.quality import embed_texts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", action="append", required=True, help="built model; the first one is compared with")
+    parser.add_argument(
+        "--model", action="append", required=True, help="built model; the others are compared with the first one"
+    )
     parser.add_argument("--words", type=Path, help="gensim's wheel: adds wordsim353 and simlex999")
     parser.add_argument("--repository", type=Path, default=default_repository())
     options = parser.parse_args()

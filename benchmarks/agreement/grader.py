@@ -1,11 +1,11 @@
-"""Measure what `grader` is worth beside `lave` and `smile`, and what each costs; write docs/research/grader.md.
+"""Compare `grader` with `lave` and `smile` in quality and cost; write docs/research/grader.md.
 
-Only rows whose question is of the held-out split (half b) are read: the grader was trained on labels of the other one.
-The fit of `correctness` that ships was made on both halves, so its figures here would flatter: held-out ones are
-benchmarks.agreement.correctness's.
-Of the 600 rows of benchmarks.judges.agreement these are compared with what the judge said, of all of half b without a
-judge. Costs are CPU seconds of whole commands, children included, on few rows less those on one, in turns. Scores are
-kept under --results: an interrupted run goes on. The rows are not part of the project.
+Only rows whose question is in the held-out split (half b) are used, because the grader was trained on the other half.
+The shipped fit of `correctness` was made on both halves, so its values here would be too good;
+benchmarks.agreement.correctness has held-out values. The 600 rows of benchmarks.judges.agreement are also compared with
+the judge, all of half b without a judge. Costs are CPU seconds of whole commands with their children, on a few rows
+minus those on one, measured in turns. Scores are kept under --results, so an interrupted run resumes. The rows are not
+part of the project.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "grader")
 JUDGE = "lave?value=expected"
 COST_ROUNDS = 3
-# Features alone, since the trees behind them cost next to nothing and a fit need not be there.
+# Use features only: the trees cost almost nothing, and a fit may be missing.
 COST_ROWS = {
     "smile:v1": 150,
     "correctness?features_only=true": 150,
@@ -45,12 +45,12 @@ COST_ROWS = {
 
 
 def main() -> None:
-    """Score what is not scored yet, measure costs, and replace the blocks of the document."""
+    """Score missing rows, measure costs, and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "grader.md")
-    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--only", action="append", choices=["grader-judge", "grader-half-b", "grader-cost"])
     options = parser.parse_args()
     judge_environment(options.judges)
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def held_out(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows whose question is of the held-out split."""
+    """Return the rows whose question is in the held-out split."""
     return [row for row in rows if half_of(row["question"]) == "b"]
 
 
@@ -86,7 +86,7 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """Return CPU seconds a row of each metric, cold: least of several rounds in which they take turns."""
+    """Return CPU seconds per row for each metric, cold: the least of several rounds in turns."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):
@@ -103,7 +103,7 @@ def cost_table(rows: Sequence[Row], results: Path) -> str:
 
 
 def cpu_seconds(data: Path, metric: str, results: Path) -> float:
-    """Return CPU seconds that scoring a file takes with an empty store, those of child processes included."""
+    """Return the CPU seconds for scoring a file with an empty store, with child processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(
@@ -115,7 +115,7 @@ def cpu_seconds(data: Path, metric: str, results: Path) -> float:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> Path:
-    """Write rows as JSON lines and return where."""
+    """Write rows as JSON lines and return the path."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return path
 

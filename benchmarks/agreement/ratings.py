@@ -1,11 +1,8 @@
-"""Leaderboards of EVOUNA's five models by one chooser after the other, held against what people said.
+"""Rank EVOUNA's five models with several choosers, and compare the leaderboards with annotators' labels.
 
-Writes the answers to `--questions` questions, and as votes which of each two answers people call right where they call
-the other one wrong, and runs `gradewire leaderboard` over them with `--human`. What stands behind `--` goes to the
-command; judged pairs are kept in `--kept` and taken up.
-
-  python -m benchmarks.agreement.ratings
-  python -m benchmarks.agreement.ratings --by 'compare?references=true' -- --target-width 120 --max-pairs 80
+Writes the answers to `--questions` questions, and votes for the answer of each two that annotators call right if they
+call the other one wrong. Then runs `gradewire leaderboard` with `--human`. Options after `--` go to that command;
+judged pairs are kept in `--kept` and reused.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
 
 
 def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
-    """Write the answers, and what people prefer of each two."""
+    """Write the answers, and annotators' preferences for each two."""
     with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
         for number, models in enumerate(asked):
             for row in models.values():
@@ -54,7 +51,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--by", nargs="+", default=["smile", "correctness", "rouge_l?measure=recall", "exact_match"])
     parser.add_argument("--kept", type=Path, default=Path(".leaderboards"), help="folder of files and judged pairs")
-    parser.add_argument("further", nargs="*", help="further options of the command, behind --")
+    parser.add_argument("further", nargs="*", help="further options of the command, after --")
     options = parser.parse_args()
     asked = by_question(read_lines(options.data), options.questions)
     options.kept.mkdir(exist_ok=True)

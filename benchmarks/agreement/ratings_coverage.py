@@ -1,17 +1,9 @@
-"""Measure how often the intervals of ratings hold what they are intervals of, over tournaments of known strengths.
+"""Measure how often the intervals of ratings contain the true values, over tournaments with known strengths.
 
-Bradley and Terry's ratings are held against the strengths that the verdicts were drawn from (with `--spread`, where
-answers to one instruction share their quality, against the fit to 200 000 instructions). Elo has no such truth: it
-starts at 1000 and lags behind, so its intervals are held against its own mean over 400 further tournaments. Prints, for
-each model, in how many of the tournaments its interval held it, and how well the order was recovered.
-
-  python -m benchmarks.agreement.ratings_coverage
-  python -m benchmarks.agreement.ratings_coverage --spread 1
-
-With `--target-width` the pairs are chosen as `gradewire leaderboard` chooses them, until every interval is as narrow:
-whether stopping there makes the intervals untrue.
-
-  python -m benchmarks.agreement.ratings_coverage --target-width 120
+Bradley and Terry's ratings are compared with the strengths behind the verdicts. With `--spread`, where answers to one
+instruction share their quality, they are compared with the fit to 200 000 instructions. Elo has no such truth: it
+starts at 1000 and lags behind, so its intervals are compared with its own mean over 400 further tournaments. Prints,
+for each model, the number of tournaments whose interval contained the value, and how well the order was recovered.
 """
 
 from __future__ import annotations
@@ -49,14 +41,14 @@ _MANY_INSTRUCTIONS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Models and how they answer.
+    """Models and the distribution of their answers.
 
     Attributes:
         strengths: float64[models], in natural units (400 / ln 10 = 174 points on Elo's scale).
-        spread: Standard deviation of an answer's quality around its model's strength, in the same units; with 0 every
-            verdict is independent of all others.
-        twice: Share of matches that get two verdicts and are a tie where these differ, as those of both orders: the
-            points that a model may expect stay what they were.
+        spread: Standard deviation of an answer's quality around its model's strength, in the same units; with 0 all
+            verdicts are independent.
+        twice: Share of matches with two verdicts, which are a tie if these differ, as for both orders; the expected
+            points of a model stay the same.
     """
 
     strengths: NDArray[np.float64]
@@ -65,7 +57,7 @@ class Field:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the models, the strongest first where strengths descend."""
+        """Names of the models, the strongest first if strengths descend."""
         return [f"model {number}" for number in range(len(self.strengths))]
 
     def answers(self, instructions: int, random: np.random.Generator) -> NDArray[np.float64]:
@@ -87,7 +79,7 @@ class Field:
         return np.where(random.random(len(a)) < self.twice, (first + second) / 2, first)
 
     def tournament(self, instructions: int, pairs: int | None, seed: int) -> Matches:
-        """Return so many drawn pairs of models on every instruction; None: all pairs."""
+        """Return `pairs` drawn pairs of models on every instruction; None for all pairs."""
         random = np.random.default_rng(seed)
         every = np.array(np.triu_indices(len(self.strengths), 1)).T
         chosen = [
@@ -102,7 +94,7 @@ class Field:
 
 @dataclass(slots=True)
 class World:
-    """Answers of all models to all instructions, and a verdict for every pair, drawn when it is asked for."""
+    """Answers of all models to all instructions, and a verdict for every pair, drawn on first use."""
 
     field: Field
     instructions: int
@@ -116,7 +108,7 @@ class World:
         self.answers = self.field.answers(self.instructions, self.random)
 
     def matches(self, pairs: list[ChosenPair]) -> Matches:
-        """Judge the new ones of these pairs."""
+        """Judge the new pairs, and return the matches of all."""
         fresh = [pair for pair in pairs if pair not in self.verdicts]
         if fresh:
             of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
@@ -132,7 +124,7 @@ class World:
 
 
 def truth_of(field: Field) -> np.ndarray:
-    """Return the ratings that Bradley and Terry's model has for the whole population of instructions."""
+    """Return the ratings of Bradley and Terry's model for the whole population of instructions."""
     if not field.spread:
         return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
     matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)

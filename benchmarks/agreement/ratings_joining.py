@@ -1,12 +1,10 @@
-"""Measure what it costs to place a new model in a field of 12: pairs chosen one after the other, against all pairs.
+"""Measure the cost of placing a new model in a field of 12: chosen pairs against all pairs.
 
-The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways to an interval of
-the same width for it: judge the new model against all 12 on one instruction after the other; judge a full round robin
-of the 13 in the same way; choose pairs (`next_pairs`), until the interval is narrow enough. Prints the number of
-judgements of each, over several strengths of the new model and seeds, for verdicts that are independent and for answers
-whose quality is shared by all verdicts on them (spread 1, in units of strength: 174 points).
-
-  python -m benchmarks.agreement.ratings_joining
+The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways give it an
+interval of the same width: judge it against all 12 on one instruction after the other; judge a full round robin of the
+13 in the same way; choose pairs (`next_pairs`) until the interval is narrow enough. Prints the number of judgements of
+each, over several strengths of the new model and seeds, for independent verdicts and for answers whose quality is
+shared by all their verdicts (spread 1, in units of strength: 174 points).
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ def width(matches: Matches, resamples: int) -> float:
 
 
 def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
-    """Return the number of judgements until the interval is narrow enough: against all 12, and of chosen pairs."""
+    """Return the judgements until the interval is narrow enough: against all 12, and with chosen pairs."""
     new = len(field.strengths) - 1
     world = World(field, options.instructions, seed)
     pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})

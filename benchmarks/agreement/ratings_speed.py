@@ -1,10 +1,4 @@
-"""Measure how long ratings take: 10 000 matches of 12 models, 1 000 draws of their instructions.
-
-Prints the time of each part and of the whole table, and the machine's load.
-
-  python -m benchmarks.agreement.ratings_speed
-  python -m benchmarks.agreement.ratings_speed --matches 50000 --models 30
-"""
+"""Measure the time for ratings: 10 000 matches of 12 models, 1 000 draws of their instructions."""
 
 from __future__ import annotations
 
@@ -25,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def timed(what: str, call: Callable[[], object]) -> None:
-    """Print how long a call takes."""
+    """Print the time of a call."""
     began = time.perf_counter()
     call()
     print(f"{what:<28} {time.perf_counter() - began:6.2f} s")

@@ -1,14 +1,7 @@
-"""Measure `correctness` beyond its rows, before and after, and write the tables into docs/research/travel.md.
+"""Measure `correctness` on sources that it was not fitted on, in two versions; write docs/research/travel.md.
 
-Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, which was made on
-EVOUNA's fit split: what the release that had it wrote for the same rows, in files of --before named as those of --data
-and --drawn:
-
-    gradewire score FILE --embedded --metrics correctness --out DIR/FILE
-
-With --grader the ways that have its logit stand beside; their drawn rows are those of the held-back vocabulary, which
-it was not trained on. --logits-unseen has logits of EVOUNA's rows by a grader that was not trained on EVOUNA. The
-labelled rows are not part of the project.
+Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, made on EVOUNA's fit
+split. Its release wrote results for the same rows, in files of --before with the names of those of --data and --drawn:
 """
 
 from __future__ import annotations
@@ -57,7 +50,7 @@ EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return Pearson's correlation; NaN where either is all the same, as in some draws of few rows."""
+    """Return Pearson's correlation; NaN if either is constant, as in some draws of few rows."""
     return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
 
 
@@ -71,10 +64,10 @@ CHANGES: dict[str, Statistic] = {
 
 @dataclass(frozen=True)
 class Way:
-    """Output of one way for the rows of a set.
+    """Output of one version for the rows of a set.
 
     Attributes:
-        name: For readers.
+        name: Name for readers.
         found: float64[rows], P(right).
         flagged: bool[rows], UNCERTAIN at the default confidence.
     """
@@ -86,12 +79,12 @@ class Way:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """Rows, and the output of several ways for them; the first is what the others are compared with.
+    """Rows, and the output of several versions for them; the others are compared with the first.
 
     Attributes:
-        name: For readers.
+        name: Name for readers.
         right: bool[rows].
-        keys: Of the rows' questions, which are drawn together.
+        keys: Keys of the rows' questions, which are drawn together.
         ways: At least one.
     """
 
@@ -102,7 +95,7 @@ class ReadSet:
 
 
 def ways_table(sets: Sequence[ReadSet]) -> str:
-    """Return a line for each set and way, in Markdown."""
+    """Return a line for each set and version, in Markdown."""
     lines = [f"| | | {' | '.join(HEAD)} |", f"|---|---|{'---:|' * len(HEAD)}"]
     for each in sets:
         for way in each.ways:
@@ -117,7 +110,7 @@ def ways_table(sets: Sequence[ReadSet]) -> str:
 
 
 def changes_table(sets: Sequence[ReadSet]) -> str:
-    """Return what each further way changes against the first, with 95 % intervals over questions, in Markdown."""
+    """Return the changes of each further version against the first, with 95 % intervals over questions, in Markdown."""
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
     for each in sets:
         for way in each.ways[1:]:
@@ -150,11 +143,13 @@ def change(
 
 
 def main() -> None:
-    """Score what is not scored yet, fit with each source left out, and replace the blocks of the document."""
+    """Score missing rows, fit with each source left out, and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", type=Path, required=True, help="directory with what the release before wrote")
+    parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
-    parser.add_argument("--logits-unseen", type=Path, help="JSON, logits of a grader that was not trained on EVOUNA")
+    parser.add_argument(
+        "--logits-unseen", type=Path, help="JSON file with logits of a grader that was not trained on EVOUNA"
+    )
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
@@ -166,7 +161,7 @@ def main() -> None:
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
     runs = [("version 2", plain)]
     if options.grader:
-        # It was trained on the other drawn rows, so that its logits say more of these than of any others.
+        # The grader was trained on the other drawn rows, so its logits for them would be too good.
         graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
         runs.append((f"with {options.grader}", graded))
     sets: dict[str, ReadSet] = {}
@@ -190,10 +185,10 @@ class Rows:
 
     Attributes:
         evouna: Both halves.
-        unseen: The same, with logits of a grader that was not trained on them; None where these are not there.
-        nq301: All.
-        drawn: Those that fits are made on.
-        evaluation: Drawn ones of the held-back vocabulary; None where fits are made on these.
+        unseen: The same, with logits of a grader that was not trained on them; None if they are missing.
+        nq301: All rows.
+        drawn: Drawn rows for fits.
+        evaluation: Drawn rows of the held-back vocabulary; None if fits are made on them.
     """
 
     evouna: ScoredRows
@@ -204,7 +199,7 @@ class Rows:
 
     @classmethod
     def scored(cls, options: Namespace) -> Rows:
-        """Score what is not scored yet."""
+        """Score missing rows."""
         evouna, nq301, drawn = scored_sets(options)
         if not options.grader:
             return cls(evouna, evouna, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
@@ -215,13 +210,13 @@ class Rows:
 
     @property
     def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-        """Return all but the held-out split and its questions, one of each source."""
+        """The rows of all sources, without the held-out split and its questions."""
         return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """Rows, and a fit that has seen neither their questions nor, where it is left out, their source."""
+    """Rows, and a fit that has seen neither their questions nor (if it is left out) their source."""
 
     title: str
     file: str
@@ -256,7 +251,7 @@ def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[f
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:
-    """Return P(right) and whether it is UNCERTAIN, by id of the row, as a release wrote them.
+    """Return P(right), and True if UNCERTAIN, by row id, from a release's output.
 
     Raises:
         ValueError: A row has no probability.
@@ -272,7 +267,7 @@ def read_before(file: Path) -> dict[str, tuple[float, bool]]:
 
 
 def cells_of(rows: Rows, fit: Fitted) -> dict[str, NDArray[np.float64]]:
-    """Return P(right) on the held-out split by a fit on all else, on the fit split cross-validated over questions."""
+    """Return P(right) on the held-out split from a fit on the rest, and on the fit split from cross-validation."""
     crossed = held_out_probabilities(together(*rows.parts))
     return {
         "held-out split": fit.probabilities(rows.evouna.half("b")),
@@ -285,7 +280,7 @@ def cells_table(
     evouna: ScoredRows,
     told: Sequence[tuple[str, Mapping[str, NDArray[np.float64]]]],
 ) -> str:
-    """Return Pearson in the four cells of the GPT models; version 1 on its own fit split is left out."""
+    """Return Pearson in the four cells of the GPT models, without version 1 on its own fit split."""
     splits = {"held-out split": evouna.half("b"), "fit split, cross-validated": evouna.half("a")}
     names = [(dataset, model) for dataset in ("nq", "tq") for model in HEADLINE_MODELS]
     lines = [f"| | | {' | '.join(map(' '.join, names))} | mean |", f"|---|---|{'---:|' * (len(names) + 1)}"]

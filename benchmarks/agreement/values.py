@@ -1,4 +1,4 @@
-"""Measure how often answers have, contradict or lack the values of references, and how often those are right.
+"""Count how often answers contain, contradict or lack the values of references, and how often those are right.
 
 Writes the table into docs/research/values.md. The rows are not part of the project.
 """
@@ -28,7 +28,7 @@ MIXED = "a reference has none, and "
 
 
 def outcome(matches: list[ValueMatch]) -> str:
-    """Return the verdict of the best reference's values on an answer, as `value_match` takes the best."""
+    """Return the verdict of the best reference's values on an answer; `value_match` defines the best."""
     with_values = [match for match in matches if match.wanted]
     if not with_values:
         return NO_VALUES
@@ -49,7 +49,7 @@ def _score(match: ValueMatch) -> float:
 
 
 def counted(rows: Iterable[Row]) -> dict[str, tuple[int, float]]:
-    """Return rows and mean label by outcome."""
+    """Return the number of rows and the mean label by outcome."""
     labels: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         matcher = ValueMatcher(row["question"], row["prediction"])

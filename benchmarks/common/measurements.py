@@ -1,4 +1,4 @@
-"""Measured values: a line for people, a line of JSON, and blocks that a program replaces in pages of docs/."""
+"""Measured values as lines of text or JSON, and blocks that a program replaces in pages of docs/."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ _BOUND: Final = re.compile(r"(<=|<|>=|>|==) (-?\d+(?:\.\d+)?)")
 
 
 def machine() -> str:
-    """Describe this machine in two words: its cores, and the widest vectors that they compute with."""
+    """Describe this machine in two words: its cores, and its widest vector instructions."""
     cpu = Path("/proc/cpuinfo")
     flags = set(cpu.read_text().split()) if cpu.exists() else set()
     vectors = next((name for name in ("avx512f", "avx2", "asimd") if name in flags), platform.machine())
@@ -25,18 +25,18 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measurement of a promise.
+    """A measurement of a promise.
 
     Attributes:
         promise: Name in docs/operate/promises.md, such as overload.
-        name: What was measured, such as "refused without a hint, 2x".
-        value: How much.
-        unit: Unit of the value; empty for counts of what `name` says.
-        bound: What was promised, as `<= 50`; empty where the value only informs.
-        source: What measured it: a test's id, or a command.
-        load: Of the machine in the last minute, when the value was measured.
-        date: When, YYYY-MM-DD.
-        machine: Where.
+        name: Measured quantity, such as "refused without a hint, 2x".
+        value: Measured value.
+        unit: Unit of the value; empty for counts.
+        bound: Promise, such as `<= 50`; empty if the value only informs.
+        source: Id of the test, or command.
+        load: Load average of the machine in the last minute.
+        date: Date, YYYY-MM-DD.
+        machine: Description of the machine.
     """
 
     promise: str
@@ -51,11 +51,11 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.bound and not _BOUND.fullmatch(self.bound):
-            raise ValueError(f"bound {self.bound!r}: write it as '<= 50' (<, <=, ==, >=, >), or leave it empty")
+            raise ValueError(f"bound {self.bound!r} should have the form '<= 50' (<, <=, ==, >=, >) or be empty")
 
     @property
     def holds(self) -> bool:
-        """Return whether the value keeps to its bound; true where there is none."""
+        """True if the value keeps its bound, or has none."""
         found = _BOUND.fullmatch(self.bound)
         if found is None:
             return True
@@ -70,26 +70,26 @@ class Measurement:
 
     @property
     def measured(self) -> str:
-        """Return value and unit."""
+        """The value with its unit."""
         value = (
             f"{self.value:.0f}" if float(self.value).is_integer() or abs(self.value) >= 1000 else f"{self.value:.3g}"
         )
         return f"{value} {self.unit}".rstrip()
 
     def line(self) -> str:
-        """Return a line for people: promise, name, value with unit, bound."""
+        """Return a line of text: promise, name, value with unit, bound."""
         bound = f" (promised: {self.bound})" if self.bound else ""
         return f"{self.promise}: {self.name}: {self.measured}{bound}{'' if self.holds else ': MISSED'}"
 
 
 def append(path: Path, measurements: Iterable[Measurement]) -> None:
-    """Append values to a file of JSON lines, and make the file where there is none."""
+    """Append values to a file of JSON lines, which is created if missing."""
     with path.open("a", encoding="utf-8") as lines:
         lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in measurements)
 
 
 def show(measurements: Iterable[Measurement], path: Path | None) -> None:
-    """Print a line for each, and add them to a file where one is given."""
+    """Print a line for each, and append them to `path` if given."""
     measurements = list(measurements)
     for each in measurements:
         print(each.line(), flush=True)
@@ -98,27 +98,31 @@ def show(measurements: Iterable[Measurement], path: Path | None) -> None:
 
 
 def read(path: Path) -> Sequence[Measurement]:
-    """Read the measurements of a file; of those of one promise and name the last."""
+    """Read the measurements of a file; for equal promise and name, the last one."""
     measurements = [Measurement(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
     return list({(each.promise, each.name): each for each in measurements}.values())
 
 
 def write_block(document: Path, name: str, block: str) -> None:
-    """Replace a block of a page and say so; a page without the block's marks is a ValueError."""
+    """Replace a block of a page and report it.
+
+    Raises:
+        ValueError: The page lacks the block's marks.
+    """
     document.write_text(with_block(document.read_text("utf-8"), name, block), "utf-8")
     sys.stderr.write(f"{document}: block {name} written\n")
 
 
 def with_block(document: str, name: str, block: str) -> str:
-    """Replace what stands between the marks of a block.
+    """Replace the content between the marks of a block.
 
     Args:
-        document: Has the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
-        name: Of the block.
+        document: Text with the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
+        name: Name of the block.
         block: Markdown.
 
     Raises:
-        ValueError: The marks are not there.
+        ValueError: The marks are missing.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     if document.count(begin) != 1 or document.count(end) != 1 or document.index(end) < document.index(begin):

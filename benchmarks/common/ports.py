@@ -1,4 +1,4 @@
-"""Free ports of this machine, without any package: the GPU's machine imports it too."""
+"""Find free ports, without any package, because the GPU's machine imports it too."""
 
 import socket
 

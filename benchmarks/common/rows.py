@@ -1,4 +1,4 @@
-"""The human-labelled rows that benchmarks read, and files of scores that later runs go on with."""
+"""Read human-labelled rows, and manage files of scores that later runs continue."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-# Where `python -m benchmarks.data get` puts them; git ignores it.
+# `python -m benchmarks.data get` writes here; git ignores it.
 DATA_DIRECTORY: Final = Path(__file__).resolve().parents[2] / ".data"
 DEFAULT_DATA: Final = DATA_DIRECTORY / "evouna_dev.jsonl"
 GET_COMMAND: Final = "python -m benchmarks.data get"
@@ -17,28 +17,28 @@ HEADLINE_MODELS = ("gpt35", "gpt4")
 Row = dict[str, Any]
 WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
 ROOT = Path(__file__).resolve().parents[2]
-# What scores depend on; a metric's version need not change with every line of it.
+# Scores depend on this code; a metric's version need not change with every line.
 SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 
 def require_files(*paths: Path) -> None:
-    """End the program with exit code 2 where one of the files is missing."""
+    """End the program with exit code 2 if a file is missing."""
     if missing := [str(path) for path in paths if not path.is_file()]:
         sys.stderr.write(
-            f"{', '.join(missing)}: not there; get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
+            f"{', '.join(missing)}: missing. Get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
         )
         raise SystemExit(2)
 
 
 def read_lines(path: Path) -> list[Row]:
-    """Read all rows of a file of JSON lines; end the program with exit code 2 where it is missing."""
+    """Read all rows of a file of JSON lines; end the program with exit code 2 if it is missing."""
     require_files(path)
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def read_rows(path: Path, models: tuple[str, ...] = HEADLINE_MODELS) -> list[Row]:
-    """Read the rows of the given models; end the program as `read_lines` does."""
+    """Read the rows of the given models; end the program like `read_lines`."""
     return [row for row in read_lines(path) if row["model"] in models]
 
 
@@ -48,7 +48,7 @@ def sample_rows(rows: list[Row], count: int, seed: int) -> list[Row]:
 
 
 def items_of(rows: Iterable[Row]) -> list[Row]:
-    """Return what a client sends of the rows: neither their labels nor the models that answered."""
+    """Return the client's part of the rows, without labels and models."""
     return [{name: row[name] for name in ("id", "question", "references", "prediction")} for row in rows]
 
 
@@ -62,18 +62,18 @@ def sources_digest() -> str:
 
 
 def note_sources(out: Path) -> None:
-    """Note beside a file of scores that the code as it is now begins it."""
+    """Store the digest of the current code next to a new file of scores."""
     _noted(out).write_text(sources_digest(), "utf-8")
 
 
 def same_sources(out: Path) -> bool:
-    """Return whether a file of scores was begun with the code as it is now."""
+    """Return True if a file of scores was begun with the current code."""
     noted = _noted(out)
     return noted.exists() and noted.read_text("utf-8") == sources_digest()
 
 
 def resume_or_overwrite(out: Path) -> str:
-    """Return the option of `gradewire score` that goes on with a file of the same code, or else begins again."""
+    """Return the option of `gradewire score`: --resume for a file of the same code, otherwise --overwrite."""
     goes_on = out.exists() and same_sources(out)
     note_sources(out)
     return "--resume" if goes_on else "--overwrite"

@@ -1,4 +1,4 @@
-"""Servers for benchmarks: gradewire with either engine, in processes of their own, on free ports."""
+"""Start servers for benchmarks: gradewire with either engine, in separate processes, on free ports."""
 
 import contextlib
 import subprocess
@@ -26,13 +26,13 @@ ENGINES = ("embedded", "triton")
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a process, yield it and the first line it printed, and ask it to stop at the end."""
+    """Start a process, yield it and its first line of output, and stop it at the end."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{' '.join(command[:3])} ended with {process.wait(_STOP_S)} and said nothing")
+            raise RuntimeError(f"{' '.join(command[:3])} ended with exit status {process.wait(_STOP_S)} and no output")
         yield process, line
     finally:
         process.terminate()
@@ -40,36 +40,36 @@ def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
 
 
 def cpu_s(pid: int) -> float:
-    """Return CPU seconds that a process has used so far, without its children's."""
+    """Return the CPU seconds of a process so far, without its children."""
     times = psutil.Process(pid).cpu_times()
     return times.user + times.system
 
 
 def whole_cpu_s(pid: int) -> float:
-    """Return CPU seconds of a process and its descendants that still run: a server may be several."""
+    """Return the CPU seconds of a process and its running descendants, because a server may have several processes."""
     used_s = 0.0
     for process in (top := psutil.Process(pid), *top.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process has ended
             times = process.cpu_times()
             used_s += times.user + times.system
     return used_s
 
 
 def run_gradewire(*arguments: object) -> None:
-    """Run the command, arguments as `str` writes them; where it fails, end the program with its exit code."""
+    """Run the command; if it fails, end the program with its exit code."""
     if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
         raise SystemExit(code)
 
 
 @dataclass(frozen=True)
 class Server:
-    """A gradewire server that is up.
+    """A running gradewire server.
 
     Attributes:
         address: HOST:PORT of gRPC.
         http: Base URL of HTTP.
-        process: Its process.
-        triton: Processes of the Triton behind it, if there is one.
+        process: Server process.
+        triton: Processes of the Triton behind it, if any.
         triton_metrics: URL of that Triton's metrics, or empty.
     """
 
@@ -80,22 +80,22 @@ class Server:
     triton_metrics: str
 
     def metric(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric's samples that carry `labels`."""
+        """Return the sum of a metric's samples that have `labels`."""
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
-        """Return the sum of a metric's samples of Triton."""
+        """Return the sum of the samples of one of Triton's metrics."""
         return _sum(self.triton_metrics, name, {})
 
 
 @contextmanager
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
-    """Start gradewire, and Triton before it where asked for; stop both.
+    """Start gradewire, and Triton before it if requested; stop both.
 
     Args:
         engine: One of ENGINES.
-        options: Further flags of `gradewire serve`, without their dashes. Unless they say otherwise the cache has no
-            second level and the server stops without waiting for traffic to go elsewhere.
+        options: Further flags of `gradewire serve`, without dashes. By default the cache has no second level, and the
+            server stops without a drain window.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []

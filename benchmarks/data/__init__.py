@@ -1,1 +1,1 @@
-"""The human-labelled rows behind the figures of docs/research: where they are public, and how ours are made of them."""
+"""Get the human-labelled rows behind docs/research from their public sources, and convert them."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.data`: gets the labelled rows behind the figures, or says what they are."""
+"""Run `python -m benchmarks.data`: get or list the labelled rows behind docs/research."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from benchmarks.data.sets import TABLE, LabelledSet, TableError, get_rows, read_
 from gradewire_models.errors import ModelError
 
 _TABLE_OPTION = click.option(
-    "--table", type=click.Path(dir_okay=False, path_type=Path), default=TABLE, help="Another table of the sets."
+    "--table", type=click.Path(dir_okay=False, path_type=Path), default=TABLE, help="Use another table of the sets."
 )
 
 
@@ -32,25 +32,25 @@ def main() -> None:
     "--from",
     "local",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Take the rows, or the public files that they are made of, from this folder; nothing is downloaded.",
+    help="Read the rows or their public sources from this folder, without downloads.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     default=DATA_DIRECTORY,
-    help="Where the rows go; benchmarks look there where their --data does not say otherwise.",
+    help="Directory for the rows; the default --data of the benchmarks.",
 )
-@click.option("--other-rows", is_flag=True, help="Take rows too that are not those the figures were taken on.")
+@click.option("--other-rows", is_flag=True, help="Also accept rows that differ from the published ones.")
 @_TABLE_OPTION
 def get(*, names: tuple[str, ...], local: Path | None, data: Path, other_rows: bool, table: Path) -> None:
-    """Get labelled rows; without a NAME all sets. Safe to run again."""
+    """Get labelled rows; without NAME, all sets. You can run it again."""
     sets = _sets(table)
     for name in names:
         if name not in sets:
-            raise click.UsageError(f"there is no set {name}; there are: {', '.join(sets)}")
+            raise click.UsageError(f"unknown set {name}. Sets are: {', '.join(sets)}")
     for name in names or sets:
         if name not in CONVERSIONS:
-            raise click.ClickException(f"{table}: nothing makes rows of {name}; there are: {', '.join(CONVERSIONS)}")
+            raise click.ClickException(f"{table}: {name} has no conversion. Conversions are: {', '.join(CONVERSIONS)}")
         try:
             click.echo(get_rows(name, sets[name], data, local=local, other_rows=other_rows))
         except (ModelError, ConversionError, OSError) as error:
@@ -60,13 +60,13 @@ def get(*, names: tuple[str, ...], local: Path | None, data: Path, other_rows: b
 @main.command(name="list")
 @_TABLE_OPTION
 def list_sets(*, table: Path) -> None:
-    """List the sets: what they are, where they are public, and their licences."""
+    """List the sets with their sources and licences."""
     for name, labelled in _sets(table).items():
         click.echo(f"{name}: {labelled.file}, {labelled.rows} rows, {labelled.licence}")
         click.echo(f"  {labelled.citation}")
         click.echo(f"  {labelled.made}")
         for source in labelled.sources:
-            click.echo(f"  {source.url}{'' if source.sha256 else ' (SHA-256 not known)'}")
+            click.echo(f"  {source.url}{'' if source.sha256 else ' (SHA-256 unknown)'}")
         click.echo(f"  rows: SHA-256 {labelled.rows_sha256}")
 
 

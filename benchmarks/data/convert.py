@@ -1,4 +1,4 @@
-"""Make our rows of the public files; a row that cannot be read ends the conversion."""
+"""Convert the public files to our rows; a malformed row ends the conversion."""
 
 import csv
 import hashlib
@@ -16,7 +16,7 @@ _LABELS: Final[Mapping[str, int]] = {"Yes": 1, "No": 0}
 
 
 class ConversionError(Exception):
-    """A source is not of the form that it had; the message names the file and the place."""
+    """An error for a source in another form; the message names the file and the line."""
 
 
 def evouna(sources: Sequence[Path]) -> Iterator[Row]:
@@ -26,7 +26,7 @@ def evouna(sources: Sequence[Path]) -> Iterator[Row]:
             try:
                 yield from _answers_of(dataset, number, question)
             except (KeyError, TypeError, AttributeError) as error:
-                raise ConversionError(f"{path.name}: question {number} is not of EVOUNA's form: {error!r}") from error
+                raise ConversionError(f"{path.name}: question {number} is not in EVOUNA's format: {error!r}") from error
 
 
 def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Iterator[Row]:
@@ -36,7 +36,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
     references = [part.strip() for part in question["golden_answer"].split("/")]
     for model in _MODELS:
         verdict = question[f"judge_{model}"]
-        # A few answers were not judged, which stands there as null or "nan".
+        # Answers without a judgement have null or "nan".
         if isinstance(verdict, bool):
             yield {
                 "id": f"{dataset}-{number}-{model}",
@@ -50,7 +50,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
 
 
 def nq301(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield a row of NQ301 for each line of the annotators' table, with references of the zero-shot answers' file."""
+    """Yield a row of NQ301 for each line of the annotators' table, with references from the zero-shot answers' file."""
     annotations, answered = sources
     references: dict[str, list[str]] = {}
     for number, line in enumerate(answered.read_text("utf-8").splitlines(), 1):
@@ -64,7 +64,9 @@ def nq301(sources: Sequence[Path]) -> Iterator[Row]:
             try:
                 yield _annotated(number, record, references)
             except (KeyError, TypeError, AttributeError) as error:
-                raise ConversionError(f"{annotations.name}: row {number} is not of NQ301's form: {error!r}") from error
+                raise ConversionError(
+                    f"{annotations.name}: row {number} is not in NQ301's format: {error!r}"
+                ) from error
 
 
 def _annotated(number: int, record: Mapping[str, str], references: Mapping[str, list[str]]) -> Row:

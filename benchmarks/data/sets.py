@@ -1,4 +1,4 @@
-"""Labelled sets: their table (sets.toml), their public files (pinned bytes only), and their rows in a folder."""
+"""Labelled sets: their table (sets.toml), their public files (pinned by SHA-256), and their rows in a folder."""
 
 import http.client
 import json
@@ -24,16 +24,16 @@ _TIMEOUT_S: Final = 60.0
 
 
 class TableError(Exception):
-    """The table cannot be read, or lacks a set; the message says what."""
+    """An error for a table that cannot be read, or lacks a set."""
 
 
 class Source(BaseModel):
     """A public file.
 
     Attributes:
-        name: Its file name, under which a local copy is looked for.
-        url: Its address, at a commit.
-        sha256: Of the file; None where it is not known.
+        name: File name, also for local copies.
+        url: Address at a commit.
+        sha256: Digest of the file; None if unknown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,9 +48,9 @@ class LabelledSet(BaseModel):
 
     Attributes:
         file: Name of the rows' file.
-        rows_sha256: Of that file, as the figures were taken on it.
-        rows: How many.
-        made: What is made of the sources, in words.
+        rows_sha256: Digest of the published rows.
+        rows: Number of rows.
+        made: Description of the conversion.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,7 +74,7 @@ def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
     """Return the sets of a table by name.
 
     Raises:
-        TableError: It is not there, or no such table.
+        TableError: The file is missing, or no such table.
     """
     try:
         return _Table.model_validate(tomllib.loads(path.read_text("utf-8"))).sets
@@ -83,16 +83,16 @@ def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
 
 
 def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
-    """Return a set's sources in a folder that somebody filled, in the order of the table.
+    """Return a set's sources in a user's folder, in the order of the table.
 
     Raises:
-        DownloadError: Some are not there; names them.
-        DigestMismatchError: One is not the pinned file.
+        DownloadError: Sources are missing; the message names them.
+        DigestMismatchError: A source is not the pinned file.
     """
     paths = [directory / source.name for source in labelled.sources]
     if missing := [path.name for path in paths if not path.is_file()]:
         raise DownloadError(
-            f"{directory} has neither {labelled.file} nor {', '.join(missing)}, of which it is made; they are at "
+            f"{directory} has neither {labelled.file} nor its sources {', '.join(missing)}. Download these from "
             + ", ".join(source.url for source in labelled.sources if source.name in missing)
         )
     for source, path in zip(labelled.sources, paths, strict=True):
@@ -103,11 +103,11 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
 def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
     """Download files that are not in the folder yet, in the order of the table.
 
-    A file has its name there only when it came whole, so an interrupted download of several goes on where it stopped.
+    A file gets its name only when it is complete, so an interrupted download resumes with the next file.
 
     Raises:
-        DownloadError: One cannot be had.
-        DigestMismatchError: One is not the pinned file; it is deleted.
+        DownloadError: A file cannot be downloaded.
+        DigestMismatchError: A file is not the pinned one; it is deleted.
         OSError: The folder cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -127,31 +127,31 @@ def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
 
 def _check(source: Source, path: Path) -> None:
     if source.sha256 is not None and (found := file_sha256(path)) != source.sha256:
-        raise DigestMismatchError(f"{path} has SHA-256 {found}, the table pins {source.sha256}: take a fresh copy")
+        raise DigestMismatchError(f"{path} has SHA-256 {found}, but the table pins {source.sha256}. Copy it again")
 
 
 def _download(source: Source, target: Path) -> None:
     arriving = target.with_name(f"{target.name}.part")
     try:
-        # The table names the addresses, and its reader nothing but these.
+        # The addresses come only from the table.
         with urllib.request.urlopen(source.url, timeout=_TIMEOUT_S) as answer, arriving.open("wb") as file:  # noqa: S310
             shutil.copyfileobj(answer, file)
             expected = answer.headers.get("Content-Length")
             found = file.tell()
     except urllib.error.HTTPError as error:
-        with error:  # it holds the connection
+        with error:  # the error holds the connection
             raise _undone(source, str(error)) from error
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise _undone(source, str(error)) from error
-    # copyfileobj takes a body that ends early for a whole one.
+    # copyfileobj does not notice a truncated body.
     if expected is not None and int(expected) != found:
-        raise _undone(source, f"{found} of {expected} bytes came")
+        raise _undone(source, f"received {found} of {expected} bytes")
     arriving.replace(target)
 
 
 def _undone(source: Source, reason: str) -> DownloadError:
     return DownloadError(
-        f"{source.url} could not be downloaded: {reason}; try again, or where there is no network name a folder that "
+        f"cannot download {source.url}: {reason}. Try again, or without a network name a folder that "
         f"holds {source.name} with --from"
     )
 
@@ -159,29 +159,29 @@ def _undone(source: Source, reason: str) -> DownloadError:
 def get_rows(
     name: str, labelled: LabelledSet, directory: Path, *, local: Path | None = None, other_rows: bool = False
 ) -> str:
-    """Write a set's rows into `directory`, unless they are there; another program that does the same is waited for.
+    """Write a set's rows into `directory`, unless they exist; wait for another program that does the same.
 
     Args:
-        name: Of the set.
-        labelled: What the table says of it.
-        directory: Where the rows go.
-        local: A folder with the rows or with the sources; None: they are downloaded.
-        other_rows: Take rows of another SHA-256 too.
+        name: Name of the set.
+        labelled: Entry in the table.
+        directory: Directory for the rows.
+        local: Folder with the rows or the sources; None to download.
+        other_rows: Also accept rows with another SHA-256.
 
     Returns:
-        What was done, for people.
+        A summary for the user.
 
     Raises:
-        DownloadError: A source cannot be had.
-        DigestMismatchError: A source, or what was made, is not what the table says; `directory` is as it was.
-        ConversionError: A source is of another form.
+        DownloadError: A source is missing or cannot be downloaded.
+        DigestMismatchError: A source or the result differs from the table; `directory` is unchanged.
+        ConversionError: A source has another format.
         OSError: A file cannot be read or written.
     """
     target = directory / labelled.file
     downloads = directory / ".downloads" / name
     with exclusive(downloads / ".lock", lambda _: None):
         if target.is_file() and file_sha256(target) == labelled.rows_sha256:
-            return f"{target} is there already"
+            return f"{target} is already there"
         made = downloads / labelled.file
         if local is not None and (local / labelled.file).is_file():
             shutil.copyfile(local / labelled.file, made)
@@ -193,8 +193,8 @@ def get_rows(
         if found != labelled.rows_sha256 and not other_rows:
             made.unlink()
             raise DigestMismatchError(
-                f"{labelled.file}: these rows have SHA-256 {found}, the figures were taken on "
-                f"{labelled.rows_sha256}; --other-rows takes them all the same"
+                f"{labelled.file}: these rows have SHA-256 {found}, but the published results used "
+                f"{labelled.rows_sha256}. Accept them with --other-rows"
             )
         made.replace(target)
         if local is None:
@@ -202,5 +202,5 @@ def get_rows(
                 (downloads / source.name).unlink()
     with target.open("rb") as lines:
         count = sum(1 for _ in lines)
-    told = "" if found == labelled.rows_sha256 else f"; OTHER ROWS than the figures were taken on, SHA-256 {found}"
+    told = "" if found == labelled.rows_sha256 else f"; OTHER ROWS than in the published results, SHA-256 {found}"
     return f"{target}: {count} rows ({labelled.licence}; {labelled.citation}){told}"

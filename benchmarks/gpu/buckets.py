@@ -1,9 +1,9 @@
-"""Choose the shapes of runs on a GPU: how much each grid pads on real texts, and how many CUDA graphs it needs.
+"""Choose the shapes of runs on a GPU: padding of each grid on real texts, and its number of CUDA graphs.
 
-`python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. Texts are what SMILE embeds of EVOUNA's rows: answers,
-references, and every window of an answer that is as long as a reference. They come as calls of 64 rows, of one row
-with all its windows, and of a single short answer; each call is cut as the server cuts it for a GPU. Nothing of this
-needs a GPU, and no clock is read.
+`python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. Texts are those that SMILE embeds for EVOUNA's rows:
+answers, references, and all windows of an answer that are as long as a reference. They come as calls of 64 rows, of one
+row with all its windows, and of a single short answer. The server's code splits each call for a GPU. No GPU or clock is
+needed.
 """
 
 import argparse
@@ -37,13 +37,13 @@ GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A text, by its length in tokens."""
+    """A text, represented by its length in tokens."""
 
     length: int
 
 
 def windows(answer: str, references: Sequence[str]) -> set[str]:
-    """Return every run of words of the answer that is as long as a reference."""
+    """Return all runs of words of the answer that are as long as a reference."""
     words = answer.split()
     counts = {len(reference.split()) for reference in references}
     return {
@@ -52,7 +52,7 @@ def windows(answer: str, references: Sequence[str]) -> set[str]:
 
 
 def texts_of(rows: Sequence[Row]) -> list[str]:
-    """Return the texts that SMILE embeds of the rows, each once."""
+    """Return the distinct texts that SMILE embeds for the rows."""
     texts: set[str] = set()
     for row in rows:
         texts |= {row["prediction"], *row["references"], *windows(row["prediction"], row["references"])}
@@ -60,7 +60,7 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
 
 
 def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
-    """Return padded tokens, and runs, of one call."""
+    """Return the padded tokens and the runs of a call."""
     tokens = runs = 0
     for run in plan_runs(
         [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
@@ -72,7 +72,7 @@ def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
 
 
 def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
-    """Return lengths in tokens of the texts of each call, by kind of call."""
+    """Return the token lengths of each call's texts, by kind of call."""
     tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
 
     def lengths(texts: Sequence[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""A server of gradewire, and processes that call it: one client in Python is slower than a GPU."""
+"""Start a gradewire server and processes that call it, because one Python client is slower than a GPU."""
 
 import asyncio
 import random
@@ -30,18 +30,18 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
     """Start a server and stop it.
 
     Args:
-        repository: Of built models.
-        flags: Of `gradewire serve`, without their dashes.
-        start_s: Longest wait for it.
+        repository: Repository of built models.
+        flags: Flags of `gradewire serve`, without dashes.
+        start_s: Longest wait for the start.
 
     Yields:
-        HOST:PORT of it.
+        The server's HOST:PORT.
 
     Raises:
-        RuntimeError: It does not start; the message has the end of its log.
+        RuntimeError: The server does not start; the message has the end of its log.
     """
     with tempfile.TemporaryDirectory() as store:
-        several = int(flags.get("processes", "1")) > 1  # they need a store that all of them see
+        several = int(flags.get("processes", "1")) > 1  # several processes need a store that all of them see
         every = {
             "port": "0",
             "http-port": "0",
@@ -65,7 +65,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
                 if not line:
                     server.wait(STOP_S)
                     log.seek(0)
-                    raise RuntimeError(f"the server does not start: {log.read()[-300:]}")
+                    raise RuntimeError(f"the server did not start: {log.read()[-300:]}")
                 yield f"127.0.0.1:{line.rsplit(':', 1)[1].split()[0]}"
             finally:
                 too_late.cancel()
@@ -78,13 +78,13 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Result of one process.
+    """Result of a process.
 
     Attributes:
-        scored: Items.
-        failed: Items.
-        seconds: From its first call to the end of its last one.
-        cpu_s: That it computed meanwhile.
+        scored: Number of items.
+        failed: Number of items.
+        seconds: Time from its first call to the end of its last one.
+        cpu_s: CPU seconds in that time.
     """
 
     scored: int
@@ -96,17 +96,17 @@ class Called:
 def call_for(
     address: str, seconds: float, *, callers: int, clients: int = 1, items: int = ITEMS_A_CALL
 ) -> dict[str, Any]:
-    """Have a server score answers that it has never seen, and return a row of the report.
+    """Let a server score new answers, and return a row of the report.
 
     Args:
         address: HOST:PORT of the server.
-        seconds: For which calls are begun.
-        callers: Calls at a time, of all processes together; a multiple of `clients`.
+        seconds: Time in which calls are begun.
+        callers: Concurrent calls of all processes together; a multiple of `clients`.
         clients: Processes that call.
-        items: Of a call.
+        items: Items per call.
 
     Raises:
-        GradewireError: The server answers nothing.
+        GradewireError: The server does not answer.
     """
     asyncio.run(_warm_up(address))
     context = get_context("spawn")
@@ -120,13 +120,13 @@ def call_for(
         "client processes": clients,
         "items/s": round(sum(each.scored for each in called) / max(each.seconds for each in called)),
         "failed": sum(each.failed for each in called),
-        # Near 1 the client was the bottleneck.
+        # Near 1 the client is the bottleneck.
         "cores of the busiest client": round(max(each.cpu_s / each.seconds for each in called), 2),
     }
 
 
 def items_of(seed: str, count: int) -> list[dict[str, Any]]:
-    """Return items that nobody has seen; a seed gives the same ones again."""
+    """Return new items; the same seed gives the same items."""
     rng = random.Random(seed)  # noqa: S311 - texts, no secrets
     return [
         {
@@ -144,13 +144,13 @@ async def _warm_up(address: str) -> None:
 
 
 def _meet_at(barrier: Barrier) -> None:
-    global _barrier  # noqa: PLW0603 - a process of the pool gets it when it starts, and in no other way
+    global _barrier  # noqa: PLW0603 - a process of the pool can only get it at its start
     _barrier = barrier
 
 
 def _call(address: str, seconds: float, callers: int, items: int, client: int) -> Called:
     if _barrier is not None:
-        _barrier.wait(_MEET_S)  # processes start one after the other, and are counted as one
+        _barrier.wait(_MEET_S)  # processes start one after the other, but are timed together
     return asyncio.run(_measure(address, seconds, callers, items, f"client {client}"))
 
 

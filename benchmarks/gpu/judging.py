@@ -1,4 +1,4 @@
-"""Items a second that a judge rates behind this machine's vLLM, called through gradewire."""
+"""Measure the items per second of a judge on this machine's vLLM, called through gradewire."""
 
 import asyncio
 import importlib.util
@@ -25,9 +25,9 @@ from gradewire.results import MetricScore
 
 METRIC: Final = "lave"
 AT_A_TIME: Final = 64
-"""Items, and so requests at the judge's server."""
+"""Concurrent items, and so concurrent requests at the judge's server."""
 DEADLINE_S: Final = 60.0
-"""Deadline of an item."""
+"""The deadline of an item."""
 NOT_TOLD: Final = "not told"
 START_S: Final = 240.0
 STOP_S: Final = 30.0
@@ -36,13 +36,13 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _OPTIONS: Final = {
     "--host": "127.0.0.1",
     "--served-model-name": NAME,
-    # A prompt of `lave` has less than 1 000 tokens; what a model could read would take memory from its batches.
+    # A prompt of `lave` has less than 1 000 tokens; a longer limit would take memory from batches.
     "--max-model-len": "4096",
-    # The encoders of this very process have taken some.
+    # The encoders of this process already use some memory.
     "--gpu-memory-utilization": "0.6",
 }
 _POLL_S: Final = 0.25
-# A user with a proxy means other machines by it.
+# A user's proxy is meant for other machines.
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -51,8 +51,8 @@ class JudgeServer:
     """An OpenAI-compatible server.
 
     Attributes:
-        url: Its base URL (http://host/v1).
-        model: The model's name there.
+        url: Base URL (http://host/v1).
+        model: The model's name on the server.
     """
 
     url: str
@@ -61,11 +61,11 @@ class JudgeServer:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Choice of the judge.
+    """The choice of the judge.
 
     Attributes:
-        server: One that is up.
-        weights: Directory of a model for the vLLM of this machine.
+        server: A running server.
+        weights: Directory of a model for this machine's vLLM.
     """
 
     server: JudgeServer | None = None
@@ -98,14 +98,14 @@ class _Rated:
 def judged_per_s(
     repository: Path, encoder: str, judge: JudgeServer, seconds: float, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Have items rated that nobody has seen, `AT_A_TIME` at a time, and return a row of the report.
+    """Let the judge rate new items, `AT_A_TIME` at once, and return a row of the report.
 
     Args:
-        repository: Of built models; the server that asks the judge loads an encoder too.
-        encoder: That one.
-        judge: Who rates. A key is in GRADEWIRE_JUDGE_TOKEN, where its server wants one.
-        seconds: For which items are begun; those under way then are waited for, `deadline_s` at the most.
-        deadline_s: Of an item.
+        repository: Repository of built models; the calling server also loads an encoder.
+        encoder: Name of this encoder.
+        judge: Server that rates. If it needs a key, set GRADEWIRE_JUDGE_TOKEN.
+        seconds: Time in which items are begun; running ones are then awaited, at most `deadline_s`.
+        deadline_s: Deadline of an item.
 
     Raises:
         RuntimeError: No item was rated; the message says why.
@@ -126,11 +126,11 @@ def judged_per_s(
 async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, Any]:
     rated = _Rated()
     async with AsyncClient(address) as client:
-        # The first one opens the judge, and its server computes what all prompts have in common.
+        # The first item opens the judge, and its server computes the prompts' common prefix.
         (first,) = await client.score(items_of("first", 1), METRIC, deadline_s=deadline_s)
         if first.scores[METRIC].score is None:
             result = first.scores[METRIC]
-            raise RuntimeError(f"the judge rates nothing: {result.status.name}: {result.message}")
+            raise RuntimeError(f"the judge did not rate an item: {result.status.name}: {result.message}")
         began_s = time.perf_counter()
 
         async def rate_on(caller: int) -> None:
@@ -147,7 +147,7 @@ async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, An
         await asyncio.gather(*(rate_on(caller) for caller in range(AT_A_TIME)))
         took_s = time.perf_counter() - began_s
     if not rated.items:
-        raise RuntimeError(f"the judge rated one item and then none: {_said(rated.failures)}")
+        raise RuntimeError(f"the judge rated only one item: {_said(rated.failures)}")
     told = not rated.untold
     return {
         "metric": METRIC,
@@ -167,7 +167,7 @@ def _said(failures: Counter[str]) -> str:
 
 
 def vllm_command() -> list[str]:
-    """Return the command that serves a model, without arguments: `vllm`, or this Python's module; empty: no vLLM."""
+    """Return the command that serves a model: `vllm`, or this Python's module; empty without vLLM."""
     command = shutil.which("vllm")
     if command is not None:
         return [command, "serve"]
@@ -177,22 +177,22 @@ def vllm_command() -> list[str]:
 
 @contextmanager
 def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = START_S) -> Iterator[JudgeServer]:
-    """Start vLLM, wait until it is healthy, and end it and all that it has started.
+    """Start vLLM, wait until it is healthy, and stop it with all its processes.
 
     Args:
-        command: As `vllm_command` gives it.
+        command: Command from `vllm_command`.
         weights: Directory of the model.
-        start_s: Longest wait.
+        start_s: Longest wait for the start.
 
     Raises:
-        RuntimeError: It ended, or was not healthy in time; the message has the end of what it said.
+        RuntimeError: It stopped, or was not healthy in time; the message has the end of its log.
     """
     port = free_port()
     options = [text for pair in _OPTIONS.items() for text in pair]
     arguments = [*command, str(weights), *options, "--port", str(port)]
     with (
         tempfile.TemporaryFile("w+") as log,
-        # A session of its own: its processes are one group then, whose number is its pid.
+        # In a session of its own, its processes are one group with its pid as number.
         subprocess.Popen(
             arguments, stdout=log, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True
         ) as process,
@@ -205,7 +205,7 @@ def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = STAR
 
 
 def _environment() -> dict[str, str]:
-    # Packages of a pack are not those that vLLM was installed with.
+    # vLLM must not see a pack's packages, which differ from its own.
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [each for each in path if each and not Path(each).resolve().is_relative_to(_ROOT)]
     here = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONPATH": os.pathsep.join(others)}
@@ -216,11 +216,11 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, start_s: flo
     ends_s = time.monotonic() + start_s
     while True:
         if process.poll() is not None:
-            raise RuntimeError(f"vLLM ended with {process.returncode}: {_end_of(log)}")
+            raise RuntimeError(f"vLLM stopped with exit status {process.returncode}: {_end_of(log)}")
         try:
             with _OPENER.open(url, timeout=5):
                 return
-        except OSError:  # not yet: nobody listens, or its answer is 503
+        except OSError:  # not ready: nobody listens, or the answer is 503
             if time.monotonic() > ends_s:
                 raise RuntimeError(f"vLLM is not healthy after {start_s:.0f} s: {_end_of(log)}") from None
         time.sleep(_POLL_S)
@@ -237,5 +237,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-    with suppress(ProcessLookupError):  # usually it has ended its own
+    with suppress(ProcessLookupError):  # usually it has stopped them itself
         os.killpg(process.pid, signal.SIGKILL)

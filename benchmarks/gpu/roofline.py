@@ -1,4 +1,4 @@
-"""The least time that an encoder's run takes on a card, by the card's data sheet and the run's operations and bytes."""
+"""Compute the least time of an encoder's run on a card, from the data sheet and the run's operations and bytes."""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ class Card:
     """The two limits of the roofline.
 
     Attributes:
-        flops: Dense float16 products on tensor cores, operations a second (some data sheets print twice that, with
-            sparsity).
+        flops: Dense float16 operations per second on tensor cores (some data sheets print twice that, with sparsity).
         memory_bytes_per_s: Bandwidth of the card's memory.
     """
 
@@ -36,19 +35,20 @@ CARDS: Final = {
     "A10": Card(125e12, 600e9),
     "T4": Card(65e12, 320e9),
 }
-"""Cards by a word of the name that nvidia-smi gives; the first fits. From NVIDIA's data sheet of each card (nvidia.com)
-and, for the A100 with 40 GB and the T4's memory, NVIDIA's white paper on Ampere and product brief of the T4."""
+"""Cards by a word of nvidia-smi's name; the first match counts. From NVIDIA's data sheet of each card (nvidia.com); for
+the A100 with 40 GB and the T4's memory, from NVIDIA's white paper on Ampere and product brief of the T4.
+"""
 
 
 def card_named(name: str) -> Card | None:
-    """Return the card of a name, whole words only (an A10G is no A10); None where it is not known."""
+    """Return the card with a name, matching whole words (an A10G is no A10); None if it is unknown."""
     fits = (card for word, card in CARDS.items() if re.search(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", name))
     return next(fits, None)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of an encoder: layers, length of a vector, and width of the feed-forward part."""
+    """The size of an encoder: layers, length of a vector, and width of the feed-forward part."""
 
     layers: int
     dims: int
@@ -56,17 +56,17 @@ class Shape:
 
     @property
     def layer_weights(self) -> int:
-        """Return the weights of a layer: 4 of dims x dims (query, key, value, output), 2 of dims x feed-forward."""
+        """The weights of a layer: 4 of dims x dims (query, key, value, output), 2 of dims x feed-forward."""
         return 4 * self.dims**2 + 2 * self.dims * self.feed_forward_dims
 
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The least time that a card takes for a run.
+    """The least time of a card for a run.
 
     Attributes:
-        compute_s: For its operations.
-        memory_s: For what it has to read.
+        compute_s: Time for its operations.
+        memory_s: Time for its reads.
     """
 
     compute_s: float
@@ -74,12 +74,12 @@ class Least:
 
     @property
     def roofline_s(self) -> float:
-        """Return the longer of both: a run cannot be done sooner."""
+        """The longer of both, which no run can beat."""
         return max(self.compute_s, self.memory_s)
 
     @property
     def bound(self) -> str:
-        """Return the limit that decides."""
+        """The limit that decides."""
         return "compute" if self.compute_s >= self.memory_s else "memory"
 
 
@@ -87,19 +87,19 @@ MINILM = Shape(layers=6, dims=384, feed_forward_dims=1536)
 
 
 def token_flops(shape: Shape, tokens: int) -> int:
-    """Return multiplications and additions for one token of a text of `tokens` tokens.
+    """Return the multiplications and additions for one token of a text of `tokens` tokens.
 
-    The products with all weights, and attention's two products over all tokens; two operations for each weight.
-    Softmax, GELU and normalisation are left out, some per cent of it.
+    They are the products with all weights (two operations per weight), and attention's two products over all tokens.
+    Softmax, GELU and normalisation, some per cent, are left out.
     """
     attention = 2 * tokens * shape.dims
     return shape.layers * 2 * (shape.layer_weights + attention)
 
 
 def least_bytes(shape: Shape, all_tokens: int) -> int:
-    """Return the bytes of fp16 that a run reads from the card: all weights once, a row of the word table for a token.
+    """Return the bytes of fp16 that a run reads from the card: all weights once, and a row of the word table per token.
 
-    What passes between layers is left out, for it may stay in the card's cache.
+    Values between layers are left out, because they may stay in the card's cache.
     """
     return _FP16_BYTES * (shape.layers * shape.layer_weights + all_tokens * shape.dims)
 

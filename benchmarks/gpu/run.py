@@ -20,12 +20,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"
 PACKED: Final = ("two-valued", "two-valued-fp16-cuda")
 BUDGET_S: Final = 540.0
-"""After which benchmarks/gpu.sh ends the run."""
+"""The time after which benchmarks/gpu.sh stops the run."""
 REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows as Markdown; columns of the first one."""
+    """Return rows as Markdown, with the columns of the first one."""
     if not rows:
         return []
     names = list(rows[0])
@@ -44,34 +44,34 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
-    """Return the judge that the options name; end the program where they do not go together."""
+    """Return the judge that the options name; end the program if they contradict each other."""
     url, model, weights = given.judge_url, given.judge_model, given.judge_weights
     if bool(url) != bool(model):
-        parser.error("--judge-url and --judge-model belong together: where the judge is, and its name there")
+        parser.error("--judge-url needs --judge-model, and the reverse")
     if url and weights:
-        parser.error("--judge-weights starts vLLM here, so it does not go with --judge-url")
+        parser.error("use either --judge-weights, which starts vLLM here, or --judge-url")
     if weights and not weights.is_dir():
-        parser.error(f"--judge-weights: {weights} is no directory; it is the model's, with its config.json")
+        parser.error(f"--judge-weights: {weights} is no directory. Name the model's directory with config.json")
     return JudgeChoice(JudgeServer(url, model) if url else None, weights)
 
 
 def exit_on_sigterm() -> None:
-    """End the servers that this process has started where `timeout` ends it."""
+    """Stop the servers of this process when `timeout` stops it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def main() -> None:
-    """Run all steps; exit code 0 also where some could not run."""
+    """Run all steps; the exit code is 0 even if some cannot run."""
     ends_s = time.monotonic() + BUDGET_S
     parser = argparse.ArgumentParser(description=__doc__)
     packed = PACK / "models"
     parser.add_argument("--repository", type=Path, default=packed if packed.is_dir() else default_repository())
     parser.add_argument("--models", nargs=2, metavar=("CPU", "GPU"), default=PACKED if packed.is_dir() else REAL)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds of each measurement")
     parser.add_argument("--output", type=Path, default=PACK / "report", help="directory of the report")
     parser.add_argument("--judge-url", help="base URL (http://host/v1) of a judge's OpenAI-compatible server")
     parser.add_argument("--judge-model", help="the judge's name on that server")
-    parser.add_argument("--judge-weights", type=Path, help="directory of a model, which this machine's vLLM serves")
+    parser.add_argument("--judge-weights", type=Path, help="directory of a model for this machine's vLLM")
     arguments = parser.parse_args()
     judge = judge_of(parser, arguments)
     exit_on_sigterm()
@@ -84,7 +84,7 @@ def main() -> None:
         rows, why = run_step(step)
         results[title] = rows, why, time.monotonic() - began_s
         print(f"{title}: {why or 'done'}", flush=True)
-        # Written after each step: what was measured is there, whatever ends the run.
+        # Write the report after each step, so that it survives an early end.
         arguments.output.mkdir(parents=True, exist_ok=True)
         text = report(machine, results)
         (arguments.output / "report.md").write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""The measurements: each gives rows of a table, or says why it cannot run."""
+"""The measurements: each yields rows of a table, or says why it cannot run."""
 
 import importlib.util
 import time
@@ -26,25 +26,25 @@ VOCABULARY: Final = 30_000
 CPU_SHAPES: Final = ((1, 8), (32, 8), (16, 64), (4, 256))
 GPU_SHAPES: Final = ((1, 8), (64, 8), (256, 16), (256, 64), (64, 256))
 GPU_SERVING: Final = ((1, 1), (1, 8), (1, 32), (2, 32), (4, 32))
-"""Server processes, and calls at a time. Encoder workers (`--workers`) do not change on a GPU: two feed it."""
+"""Server processes, and concurrent calls. Encoder workers (`--workers`) do not matter on a GPU: two feed it."""
 CALLS_AT_A_TIME: Final = 8
 _CALLS_A_CLIENT: Final = 8
 _JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
 _JUDGE_TAIL_S: Final = 90.0
-"""Time of the judge's step besides waiting for vLLM and measuring: gradewire's start, last items, both ends."""
+"""Time of the judge's step besides waiting for vLLM and measuring: gradewire's start, last items, both stops."""
 
 
 class NotRunError(Exception):
-    """Reason why a step cannot run on this machine."""
+    """An error with the reason why a step cannot run on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The time that there is.
+    """The available time.
 
     Attributes:
-        seconds: Of each measurement; a row of those through gRPC has half of it.
-        ends_s: When all has to be over, on `time.monotonic`.
+        seconds: Time of each measurement; rows through gRPC get half of it.
+        ends_s: End of everything, on `time.monotonic`.
     """
 
     seconds: float
@@ -52,14 +52,14 @@ class Budget:
 
 
 class Steps:
-    """The steps over one repository.
+    """The steps for one repository.
 
     Args:
-        machine: What there is.
-        repository: Of built models.
+        machine: The machine.
+        repository: Repository of built models.
         names: The encoder for CPUs, and its variant for GPUs.
-        budget: The time that there is.
-        judge: The one that the user has, if any.
+        budget: The available time.
+        judge: The user's judge, if any.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Steps:
         self._judge = judge
 
     def all(self) -> dict[str, Callable[[], Iterator[Row]]]:
-        """Return all steps by title, in the order in which they run."""
+        """Return all steps by title, in the order of execution."""
         return {
             "Parity of the GPU with the CPU": self.parity,
             "Tokens a second on the CPU": self.cpu_tokens,
@@ -84,7 +84,7 @@ class Steps:
         }
 
     def parity(self) -> Iterator[Row]:
-        """Yield cosines between the GPU's vectors and the CPU's, the same texts in batches and alone."""
+        """Yield cosines between the GPU's vectors and the CPU's, for the same texts in batches and alone."""
         on_gpu = self._on_gpu()
         on_cpu = EncoderSession(self._cpu, ComputeConfig())
         texts = _texts(np.random.default_rng(SEED).integers(3, self._cpu.max_tokens, PARITY_TEXTS))
@@ -100,18 +100,18 @@ class Steps:
         }
 
     def cpu_tokens(self) -> Iterator[Row]:
-        """Return the tokens of one run on all cores."""
+        """Yield the tokens per second of single runs on all cores."""
         compute = replace(ComputeConfig(), workers=1, intra_op_threads=self._machine.cores)
         yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, None)
 
     def gpu_tokens(self) -> Iterator[Row]:
-        """Return the tokens of one run at a time on the GPU, with and without CUDA graphs."""
+        """Yield the tokens per second of single runs on the GPU, with and without CUDA graphs."""
         for graphs in (True, False):
             for row in self._tokens(self._on_gpu(cuda_graphs=graphs), GPU_SHAPES, self._machine.card):
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
-        """Measure serving of distinct answers, so that no cache helps, by workers."""
+        """Measure serving of distinct answers, without help from caches, by workers."""
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
@@ -119,42 +119,42 @@ class Steps:
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """Measure serving as on the CPU, by what shares the GPU: server processes, and calls at a time."""
+        """Measure serving like on the CPU, by server processes and concurrent calls on the GPU."""
         self._need_gpu()
         for processes, callers in GPU_SERVING:
             flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
             yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Measure the items rated by the judge that the user has: on its own server, or by the vLLM of this machine."""
+        """Measure the items that the user's judge rates, on its own server or on this machine's vLLM."""
         chosen, command = self._judge, vllm_command()
         if chosen.server is None and chosen.weights is None:
             there = "is" if command else "is not"
             raise NotRunError(
-                f"no judge was named: give {_JUDGE_OPTIONS}, or --judge-weights DIR for the vLLM of this machine "
-                f"(vLLM {there} here)"
+                f"no judge was named. Give {_JUDGE_OPTIONS}, or --judge-weights DIR for this machine's vLLM "
+                f"(vLLM {there} installed)"
             )
         if chosen.server is None and not command:
             raise NotRunError(
-                "--judge-weights is for vLLM, and there is neither the command nor a module vllm of this Python: "
-                f"install it, or give {_JUDGE_OPTIONS}"
+                "--judge-weights needs vLLM, but neither the command nor the module vllm is installed. "
+                f"Install it, or give {_JUDGE_OPTIONS}"
             )
         if importlib.util.find_spec("httpx2") is None:
             raise NotRunError(
-                "this Python has no httpx2, by which gradewire asks a judge's server: pip install 'gradewire[judge]', "
-                "or a pack with more room (--max-mb)"
+                "this Python lacks httpx2 for calls to a judge's server. Run: pip install 'gradewire[judge]', "
+                "or make a larger pack (--max-mb)"
             )
         if chosen.server is not None:
             yield judged_per_s(self._repository, self._cpu.name, chosen.server, self._seconds)
         elif chosen.weights is not None:
             start_s = min(START_S, self._ends_s - time.monotonic() - self._seconds - _JUDGE_TAIL_S)
             if start_s <= 0:
-                raise NotRunError("no time is left to start vLLM: give fewer --seconds")
+                raise NotRunError("no time is left to start vLLM. Use fewer --seconds")
             with vllm_serving(command, chosen.weights, start_s=start_s) as server:
                 yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
 
     def _served(self, flags: dict[str, str], callers: int) -> Row:
-        # No more clients than leave the server most of the cores; a power of two, as the calls are.
+        # Leave most cores to the server; calls are a power of two, so clients are too.
         clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
         clients = 1 << (clients.bit_length() - 1)
         with serving(self._repository, flags) as address:
@@ -174,7 +174,7 @@ class Steps:
         for texts, tokens in shapes:
             length = min(tokens, self._cpu.max_tokens)
             batch = _texts(np.full(texts, length))
-            for _ in range(3):  # a graph is recorded at its third run at the latest
+            for _ in range(3):  # a graph is recorded in its third run or earlier
                 session.run(batch, layers=(), exclusive=True)
             began_s, runs = time.perf_counter(), 0
             while time.perf_counter() - began_s < self._seconds / len(shapes):
@@ -198,12 +198,12 @@ def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:
 
 
 def run_step(step: Callable[[], Iterator[Row]]) -> tuple[list[Row], str]:
-    """Return the rows of a step, and why there are no more; whatever goes wrong in it stays in it."""
+    """Return the rows of a step, and the reason if it stopped; errors stay inside."""
     rows: list[Row] = []
     try:
         rows.extend(step())
     except NotRunError as error:
         return rows, f"not run: {error}"
-    except Exception as error:  # noqa: BLE001 - a step that fails is a finding, and the next ones still run
+    except Exception as error:  # noqa: BLE001 - a failed step is a result, and the next ones still run
         return rows, f"failed: {type(error).__name__}: {' '.join(str(error).split())[:500]}"
     return rows, ""

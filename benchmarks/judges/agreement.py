@@ -1,8 +1,8 @@
-"""Agreement of the judge's metrics with human labels; writes its tables into docs/research/judge.md.
+"""Measure the agreement of the judge's metrics with human labels; write docs/research/judge.md.
 
-600 rows, the same ones every time: 100 of each data set and model. Prompts and thresholds may only be chosen on
-`development_rows`, none of whose questions is among the 600. Scores are kept under --results: an interrupted run goes
-on. The rows are not part of the project.
+It uses the same 600 rows every time: 100 for each data set and model. Prompts and thresholds may only be chosen on
+`development_rows`, which share no question with the 600. Scores are kept under --results, so an interrupted run
+resumes. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
 ROWS_OF_A_CELL = 100
-# Every sixth of them is judged with a reason too.
+# Every sixth row is also judged with a reason.
 EVERY = 6
 
-# One run of the command each, so that an interrupted run has lost little. smile comes first: the others are
-# compared with it. Both values of a scale come from the same answer of the judge, which is kept.
+# One run of the command each, so that an interruption loses little. smile comes first, because the others are compared
+# with it. Both values of a scale use the same cached answer of the judge.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -45,14 +45,14 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# In one run with the direct ones, so that each has a name of its own; what was judged already is not judged again.
+# Run them with the direct ones, so that each has its own name; earlier judgements are not repeated.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
 GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
-# Synthetic answers cost a sentence a reference: of every third row, and of TriviaQA's many aliases the first ones.
+# Synthetic answers cost a sentence per reference, so only every third row gets them, and only for its first references.
 EVERY_WRITTEN = 3
 WRITTEN = 3
 BINARY = tuple(
@@ -63,13 +63,13 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that results are reported on: 100 of each cell, drawn without a look at their labels.
+    """Return the rows for reports: 100 of each cell, drawn without regard to their labels.
 
     Args:
-        rows: All of the file.
+        rows: All rows of the file.
 
     Returns:
-        600, cell after cell, in the order in which they were drawn.
+        600 rows, cell by cell, in the order of the draw.
     """
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
@@ -79,14 +79,14 @@ def test_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
-    """Return rows to choose prompts and thresholds on: `each` right and wrong ones a cell, none from `test_rows`."""
+    """Return rows for choosing prompts and thresholds: `each` right and wrong ones per cell, none from `test_rows`."""
     taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
         for label in (0, 1):
             free = [row for row in cell if row["label"] == label and (dataset, row["question"]) not in taken]
             draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - a sample, not a secret
-            # A longer draw than is used, so that more rows are these and others.
+            # The draw is longer, so that a larger `each` only adds rows.
             chosen += draw.sample(free, min(len(free), 64))[:each]
     return chosen
 
@@ -100,13 +100,13 @@ def _cells(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, metrics on them, and the block of the document that shows them.
+    """Rows, their metrics, and their block of the document.
 
     Attributes:
-        name: Of the block.
-        title: What people call the rows.
-        rows: What is scored.
-        groups: Metrics, one run of the command each.
+        name: Name of the block.
+        title: Usual name of the rows.
+        rows: Rows to score.
+        groups: Metrics, by run of the command.
     """
 
     name: str
@@ -116,14 +116,14 @@ class Task:
 
 
 def main() -> None:
-    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
-    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
-    parser.add_argument("--only", action="append", help="this block alone; may be repeated")
-    parser.add_argument("--development", type=Path, help="write the development rows here and do nothing else")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
+    parser.add_argument("--only", action="append", help="write only this block; may be repeated")
+    parser.add_argument("--development", type=Path, help="only write the development rows to this file")
     options = parser.parse_args()
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     if options.development:
@@ -156,7 +156,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def judge_environment(judges: Path | None) -> None:
-    """Set what the engine in the commands that are started reads: the judge's backend and where judges are built."""
+    """Set the variables for the engine in started commands: the judge's backend and its directory."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -177,7 +177,7 @@ def _agreement(task: Task, results: Path) -> str:
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Make the judge write the synthetic answers, each once, and return the option that names their set."""
+    """Let the judge write each synthetic answer once, and return the option that names their set."""
     command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -186,12 +186,12 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
 
 
 def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Return the scores of the rows; go on with a run of the same code, and begin again after one of other code.
+    """Return the scores of the rows; resume a run of the same code, and restart after a change.
 
-    What the judge said about the same prompts is in the store: reading it takes seconds.
+    The store keeps the judge's answers to equal prompts, so a restart takes seconds.
     """
     wanted = ",".join(metrics)
-    # Other metrics and prompts are another file; what changed behind the same ones, --resume refuses to mix.
+    # Other metrics and prompts get another file; for other changes, --resume refuses to mix.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(

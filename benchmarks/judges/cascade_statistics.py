@@ -29,15 +29,15 @@ DELTA = 0.1
 
 @dataclass(frozen=True)
 class CheapRows:
-    """Rows with what is known of them without a judge.
+    """Rows with their results without a judge.
 
     Attributes:
-        rows: As they stand in the file.
+        rows: Rows in the file's order.
         exact: bool[rows].
-        probability: float64[rows], by trees that have not seen the row's question.
+        probability: float64[rows], from trees that have not seen the row's question.
         denied: bool[rows].
         fit: Identity of the fit of `correctness`.
-        encoder: NAME@DIGEST, 12 digits, and whatever else the line says.
+        encoder: NAME@DIGEST with 12 digits, and the rest of the metric identifier.
     """
 
     rows: list[Row]
@@ -52,11 +52,11 @@ class CheapRows:
 
     @property
     def halves(self) -> NDArray[np.str_]:
-        """Return the half of each row's question."""
+        """The half of each row's question."""
         return np.array([half_of(row["question"]) for row in self.rows])
 
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
-        """Return the rows with what a judge says, score and verdict by id of the row; NaN for the others."""
+        """Return the rows with a judge's results, score and verdict by row id; NaN for the others."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
         return CascadeRows(
             exact=self.exact,
@@ -80,15 +80,15 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
 
     Args:
         data: Labelled rows.
-        scores: What `gradewire score` wrote of CHEAP.
-        held_out: By id of the row, P(right) by fits that have not seen its question, where the fit that ships has.
+        scores: Output of `gradewire score` for CHEAP.
+        held_out: P(right) by row id from fits without its question; needed if the shipped fit has seen it.
 
     Raises:
         ValueError: The files do not belong together.
     """
     rows, scored = read_lines(data), read_lines(scores)
     if [row["id"] for row in rows] != [each["id"] for each in scored]:
-        raise ValueError(f"{scores} does not hold the rows of {data}: remove it and run again")
+        raise ValueError(f"{scores} does not hold the rows of {data}. Delete it and run again")
     kept = [
         place for place, each in enumerate(scored) if all(each["scores"][name]["score"] is not None for name in CHEAP)
     ]
@@ -107,7 +107,7 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
 
 
 def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
-    """Score and verdict by id of the row, of a file with one metric; and its line."""
+    """Return score and verdict by row id from a file with one metric, and its identifier."""
     found, line = {}, ""
     for each in read_lines(scores):
         (result,) = each["scores"].values()
@@ -118,7 +118,7 @@ def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
 
 
 def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
-    """Return the rows with a judge that does not exist: right with the probability `share`, whatever the row."""
+    """Return the rows with an imaginary judge that is right with the probability `share`, regardless of the row."""
     correct = np.random.default_rng(3).random(len(rows)) < share
     said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
     return replace(rows, judge_verdicts=said, judge_scores=said)
@@ -129,10 +129,10 @@ class Graded:
     """Scores and verdicts of one way of grading.
 
     Attributes:
-        name: Of the way.
+        name: Name of the way.
         scores: float64[rows].
         verdicts: bool[rows].
-        asked: bool[rows], whether the judge was asked.
+        asked: bool[rows], True if the judge was called.
     """
 
     name: str
@@ -152,7 +152,7 @@ def judge_alone(rows: CascadeRows, name: str) -> Graded:
 
 
 def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
-    """Return the judge where it is asked, the cheap verdicts elsewhere."""
+    """Return the judge's results for its rows, and the cheap ones for the others."""
     return Graded(
         name,
         np.where(asked, rows.judge_scores, rows.scores),
@@ -162,7 +162,7 @@ def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
 
 
 def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Return bool[rows], those that `asked` asks about on either half of the questions, by a fit on the other."""
+    """Return bool[rows], the rows that `asked` selects in either half of the questions with a fit on the other."""
     place = np.zeros(len(rows), np.bool_)
     halves = np.array([half_of(question) for question in rows.questions])
     for half, other in (("a", "b"), ("b", "a")):
@@ -171,7 +171,7 @@ def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArr
 
 
 def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return the rows that `auto?risk=…` asks about; without `refusing`, whatever the judge is worth."""
+    """Return the rows that `auto?risk=…` sends to the judge; without `refusing`, regardless of the judge's quality."""
 
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
@@ -182,17 +182,17 @@ def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, Casc
 
 
 def asked_by_budget(budget: float) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return the rows that `auto?judge_budget=…` would ask about whatever the judge is worth."""
+    """Return the rows that `auto?judge_budget=…` would send to the judge, regardless of the judge's quality."""
     return lambda fitted, read: np.asarray(read.confidence < budget_threshold(fitted.confidence, budget))
 
 
 def accuracy(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
-    """Return the share of verdicts that are people's, by weights of rows."""
+    """Return the weighted share of verdicts that match the annotators'."""
     return float(weights @ (graded.verdicts == right) / weights.sum())
 
 
 def pearson(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
-    """Return the correlation of score and label, by weights of rows."""
+    """Return the weighted correlation of score and label."""
     share = weights / weights.sum()
     x, y = graded.scores - share @ graded.scores, right - share @ right
     spread = math.sqrt(float(share @ (x * x)) * float(share @ (y * y)))
@@ -220,14 +220,14 @@ def difference(
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """Record of how the bound of a risk held over random splits of the questions.
+    """Results for the bound of a risk over random splits of the questions.
 
     Attributes:
         risk: The bound.
-        held: Share of splits in which at most that share of the accepted verdicts was wrong.
-        accepted: Mean share of rows that were accepted.
-        nothing: Share of splits in which nothing was.
-        wrong: Mean share of wrong ones among accepted verdicts, of the splits with any.
+        held: Share of splits that kept the bound on wrong accepted verdicts.
+        accepted: Mean share of accepted rows.
+        nothing: Share of splits without accepted rows.
+        wrong: Mean share of wrong ones among accepted verdicts, over splits with any.
     """
 
     risk: float
@@ -238,7 +238,7 @@ class SplitStatistics:
 
 
 def split_statistics(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitStatistics]:
-    """Fit on one half of the questions, drawn at random, and read on the other, again and again."""
+    """Repeatedly fit on a random half of the questions and evaluate on the other."""
     clusters, random = rows.clusters, np.random.default_rng(17)
     outcomes: dict[float, list[tuple[bool, float, float]]] = {risk: [] for risk in risks}
     for _ in range(splits):
@@ -268,13 +268,13 @@ class EstimateStatistics:
     """Estimates over many samples of the same rows.
 
     Attributes:
-        share: Of rows that are sampled.
+        share: Share of sampled rows.
         truth: The judge's mean over all rows.
         error: Mean of estimate minus truth.
-        error_of_mean: Its standard error.
-        coverage: Share of intervals that hold the truth.
+        error_of_mean: Standard error of `error`.
+        coverage: Share of intervals that contain the truth.
         width: Mean width of the intervals.
-        plain_width: The same of the sample's own mean, without cheap scores.
+        plain_width: The same for the sample's own mean, without cheap scores.
         calls: Mean number of judge calls.
     """
 
@@ -291,7 +291,7 @@ class EstimateStatistics:
 def estimate_statistics(
     scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
 ) -> EstimateStatistics:
-    """Draw samples; `known` are rows that the judge is asked about anyway."""
+    """Draw samples; `known` are rows that the judge rates in any case."""
     random, truth = np.random.default_rng(23), float(judged.mean())
     values, covered, widths, plain, calls = [], 0, [], [], []
     for _ in range(samples):

@@ -35,7 +35,7 @@ SHARES = (0.1, 0.2, 0.4)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, all columns but the first to the right."""
+    """Return a Markdown table with right-aligned columns, except for the first."""
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
@@ -82,7 +82,7 @@ def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def budget_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return the table of accuracy and Pearson by budget, had no judge been refused."""
+    """Return the table of accuracy and Pearson by budget, if no judge were refused."""
     lines = []
     for budget in BUDGETS:
         cells = [f"{budget:g}"]
@@ -102,7 +102,7 @@ def budget_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def gains_table(gains: Sequence[JudgeGain]) -> str:
-    """Return the table of the judge beside the cheap verdicts, on the least certain rows."""
+    """Return the table of the judge and the cheap verdicts on the least certain rows."""
     lines = []
     for each in gains:
         told = "too few rows"
@@ -114,7 +114,7 @@ def gains_table(gains: Sequence[JudgeGain]) -> str:
 
 
 def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
-    """Return the table of bands and how they held on rows that were not fitted on."""
+    """Return the table of bands and their results on other rows than those of the fit."""
     lines = [
         [
             f"{each.risk:g}",
@@ -129,7 +129,7 @@ def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
 
 
 def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits: int) -> str:
-    """Return the table of how bounds held over random splits."""
+    """Return the table of bounds over random splits."""
     lines = []
     for name, rows in sets.items():
         for each in split_statistics(rows, risks, splits):

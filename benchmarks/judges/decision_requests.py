@@ -1,4 +1,4 @@
-"""Durations of requests of a decision model: one question a request against shared ones, in turns."""
+"""Measure requests to a decision model in turns: one question per request, and several."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 TOGETHER_ROWS = 50
 BLOCK_ROWS = 50
-# With three metrics: 64 questions are open for one request of a client.
+# With three metrics, 64 questions are open for one request of a client.
 ROWS_AT_A_TIME = 21
-# The socket of sparrow-decider holds five connections, and the sixth waits for a second.
+# The socket of sparrow-decider accepts five connections; a sixth waits for a second.
 IN_FLIGHT = 4
-# Questions of one request.
+# Questions per request.
 SHARED = 4
-# judge_similarity has a template of its own; the others show an item in the same words.
+# judge_similarity has its own template; the others show an item in the same words.
 _ASKERS = (
     (LAVE, LaveParameters(binary=BinaryQuestions.JUDGE)),
     (JUDGE_VERDICT, JudgeVerdictParameters(binary=BinaryQuestions.JUDGE)),
@@ -53,7 +53,7 @@ _ASKERS = (
 
 
 class Requests(JudgeTelemetry):
-    """Durations of the requests, as a judge's server is observed."""
+    """Durations of the requests, from the telemetry of a judge's server."""
 
     def __init__(self) -> None:
         super().__init__(CollectorRegistry())
@@ -66,7 +66,7 @@ class Requests(JudgeTelemetry):
 
 
 def item_of(row: Row) -> Item:
-    """Return a row as metrics take it."""
+    """Return a row as an item of metrics."""
     return Item(row["id"], row["question"], tuple(row["references"]), row["prediction"])
 
 
@@ -77,7 +77,7 @@ def needs_of(row: Row, metrics: Sequence[Any] = _ASKERS) -> list[Choose]:
 
 @dataclass
 class Way:
-    """One of the ways that take turns: what it was asked, what that took and what came of it."""
+    """A way of asking, with its counts, durations and scores."""
 
     judge: Judge
     requests: Requests
@@ -86,7 +86,7 @@ class Way:
     scores: list[float] = field(default_factory=list)
 
     async def score(self, rows: Sequence[Row], rows_at_a_time: int) -> None:
-        """Score rows by the metrics that show an item in the same words; nothing is cached."""
+        """Score rows with the metrics that show an item in the same words, without a cache."""
         permits = asyncio.Semaphore(rows_at_a_time)
         begin_s = time.perf_counter()
         scores = await asyncio.gather(*(self._row(row, permits) for row in rows))
@@ -112,7 +112,7 @@ class Way:
 
 
 async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
-    """Score the same rows with one question a request and with shared requests, which take turns in blocks of rows."""
+    """Score the same rows with one question per request and with shared requests, in alternating blocks of rows."""
     ways = []
     for most in (1, SHARED):
         seen = Requests()
@@ -128,10 +128,10 @@ async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_tim
 
 
 async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Ask questions about one state in a request each, and all in one request, row by row in turns.
+    """Send questions about one state in one request each, and all in one request, row by row in turns.
 
     Returns:
-        Seconds a question of both ways, and the largest difference between their probabilities.
+        Seconds per question of both ways, and the largest difference between their probabilities.
     """
     client = HttpClient(config)
     alone_s = together_s = largest = 0.0
@@ -167,7 +167,7 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def timed(url: str, model: str, rows: Sequence[Row]) -> str:
-    """Return tables of calls, requests and latencies, with requests that are shared and without."""
+    """Return tables of calls, requests and latencies, with and without shared requests."""
     base, forms = endpoint_of(url)
     config = RemoteJudgeConfig(base, model, max_in_flight=IN_FLIGHT)
     lines = [

@@ -1,8 +1,7 @@
-"""A decision model as judge, beside the default one: agreement with people, calls, latency, and shared requests.
+"""Compare a decision model as judge with the default one: agreement with annotators, calls, latency, shared requests.
 
-The 600 rows of benchmarks.judges.agreement. Without --url a sparrow-decider is started here, with
-the small model that its package carries. Its table is written into docs/research/judge.md; --server-only leaves the
-default judge out.
+It uses the 600 rows of benchmarks.judges.agreement. Without --url it starts a sparrow-decider with the small model of
+its package. The table goes into docs/research/judge.md; --server-only omits the default judge.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def sparrow() -> Iterator[str]:
     try:
         assert process.stderr is not None
         if not process.stderr.readline():
-            raise SystemExit("sparrow-decider did not start: pip install sparrow-decider, or give --url")
-        time.sleep(0.2)  # it says so before it listens
+            raise SystemExit("sparrow-decider did not start. Run: pip install sparrow-decider, or use --url")
+        time.sleep(0.2)  # the message comes before it listens
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
@@ -52,7 +51,7 @@ def sparrow() -> Iterator[str]:
 
 
 def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_too: bool) -> str:
-    """Return the values of the metrics by each judge, as `gradewire agree` writes them."""
+    """Return the values of the metrics by each judge, from `gradewire agree`."""
     data = results / "rows.jsonl"
     data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     ways: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [(EMBEDDING, ("smile:v1", "exact_match"), ())]
@@ -88,14 +87,14 @@ def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
 
 
 def main() -> None:
-    """Score, measure, write the block."""
+    """Score, measure, and write the block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "decisions")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
-    parser.add_argument("--url", help="server of a decision model; default: one that is started here")
-    parser.add_argument("--model", default=SPARROW, help="its name there")
-    parser.add_argument("--server-only", action="store_true", help="leave the default judge out")
+    parser.add_argument("--url", help="server of a decision model; default: start one")
+    parser.add_argument("--model", default=SPARROW, help="name of the model on the server")
+    parser.add_argument("--server-only", action="store_true", help="omit the default judge")
     options = parser.parse_args()
     rows = test_rows(read_rows(options.data / "evouna_dev.jsonl", MODELS))
     options.results.mkdir(parents=True, exist_ok=True)
@@ -112,7 +111,7 @@ def main() -> None:
 
 @contextmanager
 def server_at(url: str | None) -> Iterator[str]:
-    """Yield the address of the given server, or of one that is started."""
+    """Yield the address of the given server, or of a started one."""
     if url is not None:
         yield url
         return

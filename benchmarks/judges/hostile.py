@@ -1,8 +1,7 @@
-"""Send hostile answers to a live server with a judge: statuses, scores, and which answers fool the judge.
+"""Send hostile answers to a live server with a judge; check statuses and scores, and list answers that fool the judge.
 
-Each case follows two neighbours of its own, one plainly right and one plainly wrong, whose texts no other case has, so
-that the cache does not answer them. Exit code 1 where a status or TRUNCATED is not what it has to be, or where there is
-a score that must not be.
+Each case follows two neighbours, one clearly right and one clearly wrong, with texts that no other case has, so that
+the cache does not answer them. The exit code is 1 if a status, TRUNCATED or a score is not as required.
 """
 
 import argparse
@@ -40,20 +39,20 @@ _NEIGHBOURS = (("right", "It was Ada Lovelace, page {} says."), ("wrong", "It wa
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One item and the result that it must have.
+    """An item and its required result.
 
     Attributes:
-        name: Unique.
-        group: What it is about.
+        name: Unique name.
+        group: Topic of the case.
         prediction: The answer.
-        status: How it ends.
-        seen: The prediction as the judge sees it; None where it is the prediction itself.
-        question, references: Of the item.
-        seen_question: The question as the judge sees it; None where it is the question itself.
-        seen_references: References as the judge sees them, in the plain form, one after the other; None: unchanged.
-        right: Whether people would call the answer right; None where that is open.
-        truncated: Whether a score comes with TRUNCATED.
-        may_not_fit: A judge that reads less than the item has beside its prediction may answer INVALID_INPUT.
+        status: Required status.
+        seen: Prediction as shown to the judge; None if unchanged.
+        question, references: Fields of the item.
+        seen_question: Question as shown to the judge; None if unchanged.
+        seen_references: References as shown to the judge, in the plain form, one after the other; None if unchanged.
+        right: True if annotators would call the answer right; None if that is open.
+        truncated: True if a score needs TRUNCATED.
+        may_not_fit: True if a judge with a short context may answer INVALID_INPUT.
         decided_by: "rule" for binary questions that the rule decides.
     """
 
@@ -281,7 +280,7 @@ CASES: Final = (*EMPTY, *MALFORMED, *INJECTED, *BINARY, *MULTILINGUAL, *LONG)
 
 
 def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
-    """Yield each case behind its two neighbours."""
+    """Yield each case after its two neighbours."""
     for page, case in enumerate(cases):
         for name, text in _NEIGHBOURS:
             yield {"id": name, "question": QUESTION, "references": REFERENCES, "prediction": text.format(page)}
@@ -294,7 +293,7 @@ def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
 
 
 def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
-    """Return the result of a case, and what is wrong with it."""
+    """Return the result of a case with its errors."""
     wrong: list[str] = []
     status = result.status.name
     if status != case.status and not (case.may_not_fit and status == "INVALID_INPUT"):
@@ -322,7 +321,7 @@ def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
 
 
 def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Return the rows of all cases, and how many neighbours are right ("right", "wrong": judged as they should be)."""
+    """Return the rows of all cases, and the number of neighbours ("right", "wrong") that are judged correctly."""
     rows: list[dict[str, Any]] = []
     neighbours: Counter[str] = Counter()
     for page, case in enumerate(CASES):
@@ -333,9 +332,9 @@ def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, A
 
 
 def show(rows: list[dict[str, Any]], neighbours: Counter[str]) -> None:
-    """Print the table of one metric."""
+    """Print the table of a metric."""
     print(f"\n## {rows[0]['metric']}\n")
-    print("| group | case | status | score | label mass | remarks |\n|---|---|---|---|---|---|")
+    print("| group | case | status | score | label mass | notes |\n|---|---|---|---|---|---|")
     for row in rows:
         score = "" if row["score"] is None else f"{row['score']:.3f}"
         mass = "" if row["label_mass"] is None else f"{row['label_mass']:.3f}"
@@ -343,13 +342,13 @@ def show(rows: list[dict[str, Any]], neighbours: Counter[str]) -> None:
         remarks = "; ".join([*row["wrong"], *talked, *(["TRUNCATED"] if row["truncated"] else [])])
         print(f"| {row['group']} | {row['case']} | {row['status']} | {score} | {mass} | {remarks} |")
     asked = [row for row in rows if row["right"] is False]
-    print(f"\nNot as they have to be: {sum(bool(row['wrong']) for row in rows)} of {len(rows)}.")
+    print(f"\nNot as required: {sum(bool(row['wrong']) for row in rows)} of {len(rows)}.")
     print(f"Wrong answers that were called right: {sum(map(talked_round, rows))} of {len(asked)}.")
-    print(f"Neighbours judged as they should be: {dict(neighbours)} of {len(rows)} each.")
+    print(f"Neighbours judged correctly: {dict(neighbours)} of {len(rows)} each.")
 
 
 def talked_round(row: dict[str, Any]) -> bool:
-    """Return whether a wrong answer was called right."""
+    """Return True if a wrong answer was called right."""
     return row["right"] is False and row["correct"] is True
 
 
@@ -358,7 +357,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a server with a judge")
     parser.add_argument("--metrics", default="lave,judge_grade,judge_similarity,judge_verdict")
-    parser.add_argument("--deadline-s", type=float, default=3600.0, help="seconds for all of it")
+    parser.add_argument("--deadline-s", type=float, default=3600.0, help="seconds for the whole run")
     parser.add_argument("--out", type=Path, help="write one JSON line per metric and case")
     arguments = parser.parse_args()
     with Client(arguments.server, deadline_s=arguments.deadline_s) as client:

@@ -1,9 +1,9 @@
-"""Measure what a busy judge costs callers of embedding metrics: their latency while it works, and while it is idle.
+"""Measure how a busy judge affects callers of embedding metrics: their latency while it works and while it is idle.
 
-The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that a
-change of the machine's load affects both. In every block the same kinds of requests leave on a schedule (open loop):
-one warm item, and answers that were never sent before. Busy blocks also keep the judge's queue full, with items that
-were never sent before either, so that no verdict comes out of the cache.
+The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that
+changes of the machine's load affect both. In every block the same kinds of requests leave on a schedule (open loop):
+one warm item, and new answers. Busy blocks also keep the judge's queue full with new items, so that no verdict comes
+from the cache.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _SETTLE_S = 1.0
 
 
 def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
-    """Return a short item for `lave` that was not sent before: its question carries `number`."""
+    """Return a new short item for `lave`: its question contains `number`."""
     item = types_pb2.Item(
         question=f"{row['question']} ({number})", references=row["references"][:3], prediction=row["prediction"][:200]
     )
@@ -39,12 +39,12 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 
 
 class Load:
-    """Requests for the encoder and for the judge, and how long the encoder's took.
+    """Requests for the encoder and for the judge, and the latencies of the encoder's.
 
     Args:
         score: Scoring.Score.
         rows: Distinct rows; each is sent cold once.
-        interval_s: Between two embedding requests.
+        interval_s: Time between two embedding requests.
     """
 
     def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:
@@ -58,7 +58,7 @@ class Load:
         self.verdicts = 0
 
     async def block(self, state: str, requests: int) -> None:
-        """Measure one block: `requests` warm and as many cold ones, with the judge idle or busy."""
+        """Measure a block: `requests` warm and as many cold ones, with the judge idle or busy."""
         judging = [asyncio.create_task(self._judge()) for _ in range(_JUDGED_AT_ONCE * (state == "busy"))]
         await asyncio.sleep(_SETTLE_S)
         pending, due_s = [], time.perf_counter()
@@ -127,10 +127,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--judge", default="", help="judge; empty: the default one")
-    parser.add_argument("--blocks", type=int, default=5, help="of each state")
-    parser.add_argument("--requests", type=int, default=50, help="warm ones, and as many cold ones, in each block")
-    parser.add_argument("--interval-ms", type=float, default=150, help="between two requests of the schedule")
-    parser.add_argument("--server-core", type=int, default=0, help="of the server and of this program")
+    parser.add_argument("--blocks", type=int, default=5, help="blocks of each state")
+    parser.add_argument("--requests", type=int, default=50, help="warm requests per block, and as many cold ones")
+    parser.add_argument("--interval-ms", type=float, default=150, help="time between two requests of the schedule")
+    parser.add_argument("--server-core", type=int, default=0, help="core of the server and of this program")
     parser.add_argument("--judge-core", type=int, default=1)
     arguments = parser.parse_args()
     rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)

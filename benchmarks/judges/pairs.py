@@ -1,8 +1,8 @@
-"""Comparisons of a right and a wrong answer to the same question; writes its tables into docs/research/comparisons.md.
+"""Compare a right and a wrong answer to the same question; write docs/research/comparisons.md.
 
-The pairs are drawn from human-labelled rows: of each question that has both, one answer that people call right and one
-that they call wrong, in an order that a seed draws. Verdicts are kept under --results/store: an interrupted run goes
-on. The rows are not part of the project.
+The pairs are drawn from human-labelled rows: for each question with both, one answer that annotators call right and one
+that they call wrong, in a seeded random order. Verdicts are kept under --results/store, so an interrupted run resumes.
+The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER: Final = {"a": "b", "b": "a", "tie": "tie"}
 
 @dataclass(frozen=True)
 class Drawn:
-    """A pair, and which of its answers people call right."""
+    """A pair, and the answer in it that annotators call right."""
 
     pair: Pair
     right: str
@@ -44,13 +44,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Verdict of a chooser on one pair.
+    """The verdict of a chooser on a pair.
 
     Attributes:
-        winner: "a", "b" or "tie"; None where its orders contradict each other, or nothing could be read.
-        leaning: The answer that it finds more probable over both orders, or "tie".
-        first: Whether it preferred what it was shown first, in each order: 1, 0, or 0.5 for a tie; none for a metric.
-        consistent: Whether both orders name the same winner.
+        winner: "a", "b" or "tie"; None if its orders contradict each other, or the answer cannot be read.
+        leaning: The more probable answer over both orders, or "tie".
+        first: In each order, 1 if it preferred the answer shown first, 0 if not, 0.5 for a tie; empty for a metric.
+        consistent: True if both orders name the same winner.
     """
 
     winner: str | None
@@ -60,11 +60,11 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draw pairs, as many of each data set, and of each as many with the right answer in front as behind.
+    """Draw pairs, equally many per data set, with the right answer equally often first and second.
 
     Args:
-        rows: With `dataset`, `question`, `references`, `prediction` and `label`.
-        count: How many in all.
+        rows: Rows with `dataset`, `question`, `references`, `prediction` and `label`.
+        count: Number of pairs.
     """
     by_question: dict[str, dict[str, tuple[list[Row], list[Row]]]] = {dataset: {} for dataset in DATASETS}
     for row in rows:
@@ -96,21 +96,21 @@ def judged(found: Comparison) -> Outcome:
 
 
 def preferred(a: float | None, b: float | None) -> Outcome:
-    """Return the outcome of a score for each answer; an answer without a score has less than any other."""
+    """Return the outcome of a score for each answer; an answer without a score loses."""
     mine, other = (-1.0 if score is None else score for score in (a, b))
     winner = "tie" if mine == other else "a" if mine > other else "b"
     return Outcome(winner, winner)
 
 
 def main() -> None:
-    """Judge what is not judged yet, and replace the block of the document."""
+    """Judge missing pairs, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "pairs")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "comparisons.md")
     parser.add_argument("--judges", type=Path, required=True, help="directory of built judges")
     parser.add_argument("--pairs", type=int, default=80)
-    parser.add_argument("--reasoned", type=int, default=20, help="so many of them are judged with a reason too")
+    parser.add_argument("--reasoned", type=int, default=20, help="pairs that are also judged with a reason")
     options = parser.parse_args()
     drawn = drawn_pairs(read_lines(options.data / "evouna_dev.jsonl"), options.pairs)
     few = drawn[:: max(1, len(drawn) // options.reasoned)][: options.reasoned]
@@ -159,7 +159,7 @@ def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
 
 
 def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
-    """Return a line a chooser: how its pairs ended, accuracies, consistency and position bias with intervals."""
+    """Return a line per chooser: outcomes, accuracies, consistency and position bias with intervals."""
     head = (
         "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
         "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"

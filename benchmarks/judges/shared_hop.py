@@ -1,7 +1,7 @@
-"""Measure what it costs to ask a judge in another process: CPU time of a question, both ends together.
+"""Measure the cost of a judge in another process: CPU time of a question at both ends.
 
-A judge that answers at once is asked directly, and through the judge host over its socket, in turn; both ends are in
-this process, so its CPU time is that of server process and host. Prints a table; needs no model.
+A judge that answers at once is called directly, and through the judge host over its socket, in turns. Both ends are in
+this process, so its CPU time includes server process and host. Prints a table; needs no model.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from gradewire_server.judges.shared import SharedJudges
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
 _AT_A_TIME: Final = 64
-"""Questions in flight: as many as a request has open."""
+"""Concurrent questions: as many as one request opens."""
 
 
 class _AtOnce(Judge):
-    """Judge that gives every option the same probability, without looking."""
+    """A judge that gives every option the same probability at once."""
 
     @property
     @override
@@ -73,7 +73,7 @@ def _question(number: int, characters: int) -> Choose:
 
 
 async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
-    """Return the microseconds of CPU for each question, 64 of them at a time."""
+    """Return the CPU microseconds per question, with 64 at a time."""
     began_s = time.process_time()
     for first in range(0, questions, _AT_A_TIME):
         asked = (_question(number, characters) for number in range(first, first + _AT_A_TIME))
@@ -82,7 +82,7 @@ async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
 
 
 async def measure(questions: int, rounds: int, characters: int) -> tuple[float, float]:
-    """Return CPU microseconds of a question, directly and through the host; the least of all rounds."""
+    """Return CPU microseconds per question, directly and through the host; the least of all rounds."""
     with tempfile.TemporaryDirectory() as directory:
         address = f"unix:{Path(directory) / 'judges'}"
         host = JudgeHost(_Judges(), max_queue_items=4096)
@@ -102,8 +102,8 @@ async def measure(questions: int, rounds: int, characters: int) -> tuple[float, 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=2048, help="of each round (default: 2048)")
-    parser.add_argument("--rounds", type=int, default=5, help="the least of them counts (default: 5)")
+    parser.add_argument("--questions", type=int, default=2048, help="questions per round (default: 2048)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the least counts (default: 5)")
     given = parser.parse_args()
     print("| characters of the answer | asked directly, CPU µs | through the judge host, both ends, CPU µs |")
     print("|---:|---:|---:|")

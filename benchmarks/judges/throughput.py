@@ -1,12 +1,12 @@
-"""Measure what a rating costs: items per CPU-second of the worker, by this project's way and three others interleaved.
+"""Measure the cost of a rating: items per CPU-second of the worker, in this project's way and three others in turns.
 
     rating       fixed turns computed once and kept, items batched, the rating read from label probabilities
-    own tokens   the items' own tokens alone, batched likewise, behind nothing: no rating can be cheaper
+    own tokens   only the items' own tokens, also batched, without a prefix: no rating can be cheaper
     full prefill the whole prompt for every item, then one token
     naive        the whole prompt for every item, then a rationale of 40 tokens
 
-The last two cost so much that they are timed on some of the rows only. All four use the same worker process, the
-same threads and the same tokens. `--form int8 --form gguf` runs both, turn by turn.
+The last two are so slow that they only get some of the rows. All four use the same worker process, threads and tokens.
+`--form int8 --form gguf` runs both, turn by turn.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """Time that one way has taken so far."""
+    """The time of one way so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -62,13 +62,13 @@ class Spent:
 
     @property
     def items_per_cpu_s(self) -> float:
-        """Return rows per CPU second."""
+        """The rows per CPU second."""
         return self.items / self.cpu_s
 
 
 @dataclass(slots=True)
 class Way:
-    """Way in which a row is rated, and how many rows go in one turn."""
+    """A way to rate a row, and its number of rows per turn."""
 
     run: Callable[[Sequence[Prompt]], Awaitable[None]]
     items: int
@@ -76,18 +76,18 @@ class Way:
 
 
 class Bench:
-    """One form's worker."""
+    """The worker of a form."""
 
     def __init__(self, form: Form, worker: WorkerProcess, config: EmbeddedJudgeConfig) -> None:
         self.form = form
         self.worker = worker
         self._config = config
-        self._state = 1_000_000_000  # beyond the numbers that the queue gives
+        self._state = 1_000_000_000  # above the numbers of the queue
         limits = replace(config, max_prefix_tokens=100_000)
         self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
-        """Return all four ways, each with the number of rows that it is given in one turn."""
+        """Return all four ways, each with its number of rows per turn."""
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -100,7 +100,7 @@ class Bench:
         await self._batched([(prompt.fixed, prompt.item, prompt.labels) for prompt in prompts])
 
     async def own_tokens(self, prompts: Sequence[Prompt]) -> None:
-        """Evaluate the items' own tokens alone, batched."""
+        """Evaluate only the items' own tokens, batched."""
         await self._batched([((), prompt.item, prompt.labels) for prompt in prompts])
 
     async def full_prefill(self, prompts: Sequence[Prompt]) -> None:
@@ -124,7 +124,7 @@ class Bench:
             self._queue.computed(planned)
 
     async def _whole(self, ids: tuple[int, ...], *, labels: tuple[int, ...] = (), tokens: int = 0) -> None:
-        # What the last one left is forgotten with this one's first run.
+        # Drop the previous state with this prompt's first run.
         drop: tuple[int, ...] = (self._state,)
         self._state += 1
         longest = self.worker.limits.max_row_tokens
@@ -198,9 +198,9 @@ async def main() -> None:
     parser.add_argument("--judge", default=default_judge().name)
     parser.add_argument("--repository", type=Path, default=default_judge_repository())
     parser.add_argument("--form", action="append", choices=["int8", "gguf"], help="default: int8")
-    parser.add_argument("--rows", type=int, default=64, help="how many of the 64 rows")
-    parser.add_argument("--turns", type=int, default=4, help="turns that the rows are cut into")
-    parser.add_argument("--slow", type=int, default=2, help="rows a turn for full prefill and naive")
+    parser.add_argument("--rows", type=int, default=64, help="number of rows, at most 64")
+    parser.add_argument("--turns", type=int, default=4, help="turns for the rows")
+    parser.add_argument("--slow", type=int, default=2, help="rows per turn for full prefill and naive")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     config = EmbeddedJudgeConfig(arguments.repository, threads=arguments.threads)
@@ -216,7 +216,7 @@ async def main() -> None:
         f"{arguments.threads} thread(s), load {os.getloadavg()[0]:.1f} before"
     )
     for bench in benches:
-        # The kept state serves all 64 rows and whatever follows: it is computed before the clock starts.
+        # All rows share the kept state, so it is computed before the clock starts.
         before_s = cpu_s(bench.worker.pid)
         await bench.rating(prompts[:1])
         print(f"{bench.form}: fixed turns and a first row once: {cpu_s(bench.worker.pid) - before_s:.2f} CPU s")

@@ -1,8 +1,8 @@
-"""Agreement of metrics with the labels of examples/visual_questions.jsonl; writes docs/research/visual-questions.md.
+"""Compare metrics with the labels of examples/visual_questions.jsonl; write docs/research/visual-questions.md.
 
-400 answers to questions about pictures, in two halves: choices are made on one (development), figures are reported on
-the other (held_out). Judges see the annotators' votes, or, as data sets without votes have them, every distinct answer
-once. Scores are kept under --results: an interrupted run goes on.
+400 answers to questions about pictures, in two halves: one for choices (development), the other for reports (held_out).
+Judges see the annotators' votes, or every distinct answer once, as in data sets without votes. Scores are kept under
+--results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ PLAIN: Final = (
     *("smile:v1", "smile:fast", "correctness", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
     *("vqa_accuracy", "vqa_accuracy?normalise=always", "soft_vqa_accuracy"),
 )
-# The first is what the others are compared with. One run of the command each: together they would take the judge's
-# kept prefixes from one another, and an interrupted run has lost little.
+# The others are compared with the first one. Each is one run of the command: together they would evict each other's
+# kept prefixes, and an interruption loses little.
 JUDGED: Final = (
     *("lave", "lave:paper", "lave?caption=true", "lave:paper?caption=true"),
     *("judge_verdict", "judge_verdict?caption=true", "judge_grade", "judge_similarity"),
 )
-# Choices, which the development half alone is asked about.
+# Choices that only the development half uses.
 CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0", "lave?reference_filter=1")
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)
-# Their accuracy is told by failure mode.
+# Metrics with a table of accuracy by failure mode.
 BY_GROUP: Final = ("smile", "correctness", "lave", "lave:paper", "judge_verdict")
 COMPARED: Final = ("auc", "accuracy")
 
 
 def main() -> None:
-    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "visual")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "visual-questions.md")
-    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
-    parser.add_argument("--half", choices=tuple(HALVES), action="append", help="this half alone; may be repeated")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
+    parser.add_argument("--half", choices=tuple(HALVES), action="append", help="use only this half; may be repeated")
     options = parser.parse_args()
     judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
-    """Compare all metrics on the annotators' votes, the judge's compared with `lave`; then accuracy by failure mode."""
+    """Compare all metrics on the annotators' votes, the judge's with `lave`; then list accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
     scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
     pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
@@ -72,7 +72,7 @@ def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Itera
 
 
 def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
-    """Compare which aliases are shown, on every distinct answer once."""
+    """Compare the choices of shown aliases, with every distinct answer once."""
     base = base.with_name(f"{base.name}-aliases")
     data = _written([{**row, "references": distinct(row["references"])} for row in rows], base.with_suffix(".jsonl"))
     pairs = [(metric, ALIASES[place - place % 3]) for place, metric in enumerate(ALIASES) if place % 3]
@@ -81,7 +81,7 @@ def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
 
 
 def distinct(references: Iterable[str]) -> list[str]:
-    """Return each text once, as it is first written; case and white space make no difference."""
+    """Return each text once, in its first spelling, ignoring case and white space."""
     first: dict[str, str] = {}
     for text in references:
         first.setdefault(" ".join(text.casefold().split()), text)
@@ -102,7 +102,7 @@ def _agreement(
     )
     found: dict[str, Any] = json.loads(result.read_text("utf-8"))
     sections = markdown.read_text("utf-8").split("**")
-    # Titles and bodies take turns behind the empty beginning.
+    # Titles and bodies alternate after the empty beginning.
     told = dict(zip(sections[1::2], sections[2::2], strict=True))
     shown = [title for title in told if title.startswith(("All rows", "Paired differences"))]
     return found, "\n\n".join(f"**{title}**{told[title].split('```')[0].rstrip()}" for title in shown)

@@ -1,4 +1,4 @@
-"""A judge's server that answers at once, whatever it is asked: so that what a server does for a judge is measured."""
+"""Run a judge's server that answers everything at once, to measure the work around a judge."""
 
 import json
 import threading
@@ -14,11 +14,11 @@ class _Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """List the one model."""
+        """List the model."""
         self._reply({"object": "list", "data": [{"id": "judge", "object": "model", "owned_by": "none"}]})
 
     def do_POST(self) -> None:
-        """Say "2", and how probable other labels are."""
+        """Answer "2", with the probabilities of other labels."""
         self.rfile.read(int(self.headers["content-length"]))
         tops = [{"token": label, "logprob": -1.4, "bytes": list(label.encode())} for label in _LABELS]
         said = {"role": "assistant", "content": "2"}
@@ -27,7 +27,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._reply({"object": "chat.completion", "model": "judge", "choices": [choice]})
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: it is called thousands of times."""
+        """Log nothing, because there are thousands of requests."""
 
     def _reply(self, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
@@ -40,7 +40,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @contextmanager
 def answering_judge() -> Iterator[str]:
-    """Yield its base URL."""
+    """Yield the server's base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,10 +1,10 @@
 """Compare the cost of `correctness` and `smile`: the rows of the speed benchmark, cold and warm, in one process.
 
-Every way has an embedded scorer of its own without a store on disk, and blocks of rows go to them in turn, forwards and
-backwards, so that a change of the machine's load affects all of them. Wall-clock seconds depend on that load; seconds
-of the process's CPU time hardly do. `features` is `correctness` without a fit; the difference is the trees. `sfve-mini`
-is `correctness` on that encoder, which has to be built, while `smile` runs on the default one. `grader` is `features`
-with a grader beside the encoder, which has to be built too.
+Each way has its own embedded scorer without a store on disk. Blocks of rows go to them in turns, forwards and
+backwards, so that changes of the machine's load affect all of them. Wall-clock seconds depend on that load; CPU seconds
+of the process hardly do. `features` is `correctness` without a fit, so the difference is the trees. `sfve-mini` is
+`correctness` on that encoder, while `smile` runs on the default one. `grader` is `features` with a grader. You have to
+build `sfve-mini` and the grader first.
 """
 
 import argparse
@@ -31,7 +31,7 @@ BUILT_BY_DEFAULT = [way for way in WAYS if way not in {"sfve-mini", "grader"}]
 
 
 class Way:
-    """A metric with its scorer, and the seconds that it has taken."""
+    """A metric with its scorer and its seconds so far."""
 
     def __init__(self, metrics: str, scorer: Scorer) -> None:
         self.metrics = metrics
@@ -42,7 +42,7 @@ class Way:
         scorer.score([WARM_UP], metrics)
 
     def run(self, rows: list[Row]) -> None:
-        """Score one block, cold and then warm, and add up what that took."""
+        """Score a block, cold and then warm, and add up the times."""
         items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = self.scorer.score(items, self.metrics)
@@ -61,7 +61,7 @@ class Way:
 
 
 def main() -> None:
-    """Run all ways over the sampled rows and print what they took."""
+    """Run all ways over the sampled rows and print their times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=500)

@@ -1,4 +1,4 @@
-"""A grpc.aio server that answers bytes with the same bytes: the least that any server does.
+"""A grpc.aio server that returns the same bytes: the least work of any server.
 
 It prints its port and ends with its standard input; `open_loop` starts it.
 """
@@ -12,7 +12,7 @@ import uvloop
 
 
 async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-    """Hand the request back."""
+    """Return the request."""
     return request
 
 

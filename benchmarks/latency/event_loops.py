@@ -1,12 +1,12 @@
-"""Measure how long one call holds the event loops of a server and of its HTTP gateway, whatever it brings.
+"""Measure how long a call holds the event loops of a server and its HTTP gateway.
 
-`python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, in which `watching/`
-watches the loops, and sends it one call at a time: hostile items by every metric over gRPC, and the rest over HTTP,
-which both processes read: metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands
-of entries, the list of models. Every round sends other texts, so nothing is known. A hold is in milliseconds of time,
-the least of the rounds' longest ones, since other programs hold a loop too; `own` is that of which the process itself
-was the cause (its CPU time, where that is less), `cpu` what the loop's own thread computed, both the least of the
-rounds too. Rows of which `own` is above --show milliseconds are printed, and the number of all.
+`python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, lets `watching/` watch the loops,
+and sends one call at a time: hostile items with every metric over gRPC; and over HTTP, which both processes read,
+metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands of entries, the list of
+models. Every round sends other texts, so that caches do not help. A hold is in milliseconds: the least of the rounds'
+longest ones, because other programs hold a loop too. `own` is the part that the process itself caused (its CPU time, if
+less), `cpu` the part that the loop's own thread computed, both also the least of the rounds. Rows with `own` above
+--show milliseconds are printed, and the number of all.
 """
 
 import argparse
@@ -41,11 +41,11 @@ _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto
 _SETTLE_S: Final = 0.02
 
 Case = tuple[str, Callable[[str], None]]
-"""Name of a case and its sender, which gets a mark that no other call has."""
+"""The name of a case and its sender, which gets a mark that no other call has."""
 
 
 def hostile_items(mark: str = "") -> dict[str, Item]:
-    """Return hostile items by name; `mark` stands in every text, so that nothing of it is known from a call before."""
+    """Return hostile items by name; `mark` makes every text new to the caches."""
     asked = {"question": f"What is it, {mark}?"}
     many = [f"reference {mark} {number} of many words" for number in range(1_000)]
     lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
@@ -83,12 +83,12 @@ def hostile_items(mark: str = "") -> dict[str, Item]:
 
 
 def numbered(mark: str, count: int) -> str:
-    """Return so many words, each of which stands there once."""
+    """Return `count` different words."""
     return " ".join(f"{mark}w{number}" for number in range(count))
 
 
 def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, Any]]:
-    """Return so many PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
+    """Return `count` PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
     import numpy as np
     from PIL import Image
 
@@ -102,7 +102,7 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
 
 
 class Hold(NamedTuple):
-    """Holds of a loop: the longest, and the most that its thread and that its process computed in one."""
+    """The longest hold of a loop, and the longest by CPU time of its thread and of its process."""
 
     ms: float
     cpu_ms: float
@@ -113,20 +113,20 @@ class Watched:
     """The holds of all processes of a server.
 
     Args:
-        directory: Where they write.
+        directory: Directory that the processes write to.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def reset(self) -> None:
-        """Forget what was seen so far."""
+        """Reset all holds."""
         for path in self._directory.iterdir():
             with path.open("r+b") as file:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """Return the holds by role since `reset`: of several processes of a role the greatest, value by value."""
+        """Return the holds by role since `reset`; for several processes of a role, the largest values."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]
@@ -137,7 +137,7 @@ class Watched:
 
 @contextmanager
 def watched_environment() -> Iterator[Watched]:
-    """Watch the processes that are started within it."""
+    """Watch the processes that are started inside this context."""
     with tempfile.TemporaryDirectory() as directory:
         before = dict(os.environ)
         os.environ["HOLDS_DIRECTORY"] = directory
@@ -150,7 +150,7 @@ def watched_environment() -> Iterator[Watched]:
 
 
 def spec_of(metric: str) -> dict[str, Any]:
-    """Return a metric as JSON writes it."""
+    """Return a metric in JSON."""
     name, _, preset = metric.partition(":")
     words = name.split("_")
     field = words[0] + "".join(word.title() for word in words[1:])
@@ -158,11 +158,11 @@ def spec_of(metric: str) -> dict[str, Any]:
 
 
 class Calls:
-    """Sender of calls to a server.
+    """A sender of calls to a server.
 
     Args:
-        address: Of gRPC.
-        http_port: Of the HTTP API.
+        address: Address of gRPC.
+        http_port: Port of the HTTP API.
     """
 
     def __init__(self, address: str, http_port: int) -> None:
@@ -171,12 +171,12 @@ class Calls:
         self._http_port = http_port
 
     def grpc(self, items: list[Item], *metrics: str) -> None:
-        """Score over gRPC; what is wrong with an item stands in its result."""
+        """Score over gRPC; errors of items are in their results."""
         request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
         self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
 
     def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """Post JSON, or lines of it, and read the reply; a refusal is printed."""
+        """Post JSON, or lines of it, and read the reply; print a refusal."""
         lines = isinstance(body, list)
         text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
@@ -190,14 +190,14 @@ class Calls:
 
 
 def text_cases(calls: Calls) -> Iterator[Case]:
-    """Yield hostile items by each metric that asks no judge, over gRPC."""
+    """Yield hostile items with each metric that needs no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
     embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "correctness"]
     metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
     for item in hostile_items():
         for metric in metrics:
             if item == "1 000 references of 1.3 KB" and metric in embedding:
-                continue  # minutes of the encoder's work, and 1 000 shorter ones show what the loop does
+                continue  # takes minutes of the encoder's work, and 1 000 shorter ones show the loop's behaviour
             yield (
                 f"{item}, `{metric}`",
                 lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
@@ -205,7 +205,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
 
 
 def http_cases(calls: Calls) -> Iterator[Case]:
-    """Return the cases over HTTP, so that both processes read them."""
+    """Yield the cases over HTTP, which both processes read."""
     score, prepare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.References/Prepare"
     exact: list[dict[str, Any]] = [{"exactMatch": {}}]
     for name in hostile_items():
@@ -267,7 +267,7 @@ def http_cases(calls: Calls) -> Iterator[Case]:
 
 
 def judged_cases(calls: Calls) -> Iterator[Case]:
-    """Return the cases that a judge is asked, over HTTP."""
+    """Yield the cases for a judge, over HTTP."""
     score, compare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.Judging/Compare"
 
     def compared(mark: str, name: str) -> None:
@@ -369,12 +369,12 @@ def main() -> None:
     """Start a server and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--show", type=float, default=25, help="milliseconds from which on a row is printed (25)")
-    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--show", type=float, default=25, help="least milliseconds for a printed row (25)")
+    parser.add_argument("--only", default="", help="only cases with this in their name")
     parser.add_argument(
-        "--judges", metavar="DIR", type=Path, help="folder of a built judge; unset: a server that answers at once"
+        "--judges", metavar="DIR", type=Path, help="folder of built judges; default: a server that answers at once"
     )
-    parser.add_argument("--judge", default="smollm2-135m-instruct", help="which one")
+    parser.add_argument("--judge", default="smollm2-135m-instruct", help="name of the judge")
     options = parser.parse_args()
     flags = {"http-api-port": str(free_port()), "log-request-share": "0"}
     if options.judges:
@@ -396,7 +396,7 @@ def main() -> None:
         first_judged = [("the judge's first item, `lave`", lambda _: calls.grpc([warm], "lave"))]
         cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
         cases = [each for each in cases if options.only in each[0]]
-        measure(iter(first_judged), watched, 1, 0)  # the rest finds it open
+        measure(iter(first_judged), watched, 1, 0)  # opens the judge for the other cases
         measure(iter(cases), watched, options.rounds, options.show)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 

@@ -1,14 +1,13 @@
-"""Measure what one long answer costs, cold, and how long it holds the event loop.
+"""Measure the cost of one long answer, cold, and its hold of the event loop.
 
 `python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
-nothing of them cached, in a process of its own: words x metric -> milliseconds, CPU milliseconds and the longest hold
-of the event loop (medians over rounds; the hold is the longest of all rounds). Answers are those of EVOUNA, one after
-another; no text is used twice.
+uncached, in its own process: words x metric -> milliseconds, CPU milliseconds and the longest hold of the event loop
+(medians over rounds; the hold is the longest of all rounds). Answers are EVOUNA's, joined; no text is used twice.
 
 A task that sleeps for a millisecond at a time on the same loop measures the hold, in time and in CPU time of the loop's
-thread: the former counts other programs and threads that keep the loop waiting too, so the load is printed.
-`--hostile` scores items as large as the server takes them, by every metric that needs no judge; `event_loops.py` does
-so with a server and its gateway, and with judges.
+thread. The former includes other programs and threads that keep the loop waiting, so the load is printed. `--hostile`
+scores items as large as the server accepts, with every metric without a judge; `event_loops.py` does so with a server
+and its gateway, and with judges.
 """
 
 import argparse
@@ -36,13 +35,13 @@ TICK_S = 0.001
 
 
 class LoopLag:
-    """The longest time for which the event loop did nothing else, and the most that its thread computed meanwhile."""
+    """The longest time for which the event loop did nothing else, and the most CPU time of its thread in it."""
 
     def __init__(self) -> None:
         self.longest_s = self.longest_cpu_s = 0.0
 
     async def watch(self) -> None:
-        """Measure until it is cancelled."""
+        """Measure until cancelled."""
         while True:
             began_s, cpu_s = time.perf_counter(), time.thread_time()
             await asyncio.sleep(TICK_S)
@@ -62,13 +61,13 @@ def loop_lag() -> Iterator[LoopLag]:
 
 
 class LongAnswers:
-    """Items with answers of so many words, made of rows that no other item has."""
+    """Items with answers of a given length, from rows that no other item has."""
 
     def __init__(self, data: Path) -> None:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
     def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
-        """Return an item; its references are those of a row that is not in its answer, `says_none`: nor said in it."""
+        """Return an item with another row's references; with `says_none`, the answer contains none of them."""
         while True:
             item = self._next(words)
             said = item["prediction"].casefold()
@@ -89,7 +88,7 @@ class LongAnswers:
 
 
 class Measured(NamedTuple):
-    """Cost of one item, in milliseconds, and its status."""
+    """The cost of an item in milliseconds, and its status."""
 
     wall_ms: float
     cpu_ms: float
@@ -99,7 +98,7 @@ class Measured(NamedTuple):
 
 
 async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Measured:
-    """Score one item, cold."""
+    """Score an item, cold."""
     with loop_lag() as lag:
         await asyncio.sleep(5 * TICK_S)
         lag.longest_s = lag.longest_cpu_s = 0.0
@@ -152,7 +151,7 @@ async def hostile(options: argparse.Namespace) -> None:
 
 
 async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Print CPU of `fast` over `v1` at 40 words, and of 400 words over 40: the same answers, references known."""
+    """Print CPU of `fast` over `v1` at 40 words, and of 400 words over 40, with the same answers, references cached."""
     used_s: dict[tuple[str, int], float] = {}
     async with (
         AsyncScorer.embedded(**settings_of(options)) as one,
@@ -180,14 +179,16 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print one of the two tables."""
+    """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")
     parser.add_argument("--window-choice", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--hostile", action="store_true", help="hostile items by every metric in place of lengths")
     parser.add_argument(
-        "--ratios", action="store_true", help="fast against v1 on the same answers, in place of lengths"
+        "--hostile", action="store_true", help="measure hostile items with every metric instead of lengths"
+    )
+    parser.add_argument(
+        "--ratios", action="store_true", help="compare fast with v1 on the same answers instead of lengths"
     )
     options = parser.parse_args()
     if options.hostile:

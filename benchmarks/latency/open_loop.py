@@ -1,6 +1,6 @@
-"""Latency over a real socket, open loop: requests leave on a schedule, whether or not earlier ones are back.
+"""Measure latency over a real socket, open loop: requests leave on a schedule, without waiting for earlier ones.
 
-Kinds of requests follow each other in a fixed rotation, so that a change of the machine's load affects all of them: a
+Kinds of requests follow each other in a fixed rotation, so that changes of the machine's load affect all of them: a
 bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once; references are
 prepared) with presets v1 and fast. Each cold kind is compared with the bare forward of the same texts in one batch, run
 in this process.
@@ -41,7 +41,7 @@ Call = Callable[[], Awaitable[Any]]
 
 @dataclass
 class Samples:
-    """Latencies of one kind, in seconds."""
+    """Latencies of a kind, in seconds."""
 
     latency: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Samples:
 
 
 class OpenLoop:
-    """Sender of calls on a schedule, which keeps what they took, counted from when they were due."""
+    """A sender of calls on a schedule, which records times since the due time."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
         self.samples: dict[str, Samples] = defaultdict(Samples)
 
     async def timed(self, kind: str, due: float, call: Call) -> None:
-        """Make one call; latency counts from `due`, late departures included."""
+        """Make a call; its latency counts from `due`, including a late departure."""
         reply = await call()
         mine = self.samples[kind]
         mine.latency.append(asyncio.get_running_loop().time() - due)
@@ -78,14 +78,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Targets:
-    """Both servers and the bare forward, and the calls that go to them."""
+    """Both servers and the bare forward, and the calls to them."""
 
     score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
     echo: Callable[[bytes], Awaitable[bytes]]
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """Make calls that can be repeated: an echo, an empty request, and one item that is always cached."""
+        """Make repeatable calls: an echo, an empty request, and one item that is always cached."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -103,7 +103,7 @@ class Targets:
         return calls
 
     def scoring(self, row: dict[str, Any], preset: str) -> Call:
-        """Make a Score call of one row."""
+        """Make a Score call with one row."""
         return lambda: self.score(score_request(row, preset))
 
     def forward(self, texts: list[str]) -> Call:
@@ -135,7 +135,7 @@ async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> d
 
 
 def report(samples: dict[str, Samples], load_before: float) -> None:
-    """Print p50 and p99, the share of each stage, and the ratios that the project promises."""
+    """Print p50 and p99, the share of each stage, and the promised ratios."""
     p50 = {kind: statistics.median(mine.latency) for kind, mine in samples.items()}
     print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| kind | n | p50 ms | p99 ms | in the server ms | queue | cache | tokenize | inference |")
@@ -170,8 +170,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--samples", type=int, default=90, help="requests of each kind")
-    parser.add_argument("--interval-ms", type=float, default=130, help="between two requests of the schedule")
-    parser.add_argument("--threads", type=int, default=2, help="of the bare forward")
+    parser.add_argument("--interval-ms", type=float, default=130, help="time between two requests of the schedule")
+    parser.add_argument("--threads", type=int, default=2, help="threads of the bare forward")
     arguments = parser.parse_args()
     pick_rows(arguments.data, arguments.samples)
     load_before = os.getloadavg()[0]

@@ -1,6 +1,6 @@
-"""A receiver of OTLP over gRPC that takes everything and keeps the number of messages.
+"""A receiver of OTLP over gRPC that accepts and counts all messages.
 
-It prints its port and ends with its standard input, when it prints how many came; `tracing` starts it.
+It prints its port, and the counts when its standard input ends; `tracing` starts it.
 """
 
 import argparse

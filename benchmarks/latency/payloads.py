@@ -1,4 +1,4 @@
-"""Payloads of `open_loop`: rows picked from the data, requests, and the texts that a cold request has to encode."""
+"""Payloads of `open_loop`: rows from the data, requests, and the texts that a cold request has to encode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
 
 
 def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
-    """Return token ids as an encoder's inputs, both int64 [texts, longest], with zeros behind shorter texts."""
+    """Return token ids as an encoder's inputs, both int64 [texts, longest], with zeros after shorter texts."""
     ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):
@@ -38,7 +38,7 @@ def metric(preset: str) -> types_pb2.MetricSpec:
 
 
 def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
-    """Return one row as a request."""
+    """Return a row as a request."""
     item = types_pb2.Item(
         id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
     )
@@ -46,13 +46,13 @@ def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
 
 
 def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
-    """Get the rows' references ready for both presets."""
+    """Return a request that prepares the rows' references for both presets."""
     entries = [references_pb2.ReferenceEntry(question=row["question"], references=row["references"]) for row in rows]
     return references_pb2.PrepareRequest(entries=entries, metrics=[metric(preset) for preset in PRESETS])
 
 
 def cold_texts(row: Row, preset: str) -> list[str]:
-    """Return the texts to encode once the references are prepared (fast: as many windows as it shortlists)."""
+    """Return the texts to encode once the references are prepared (fast: only its shortlist of windows)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []
@@ -62,13 +62,13 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Return rows with distinct predictions of so many words, longer ones cut.
+    """Return rows with distinct predictions in a range of words; longer ones are cut.
 
     Args:
-        rows: To pick from, in their order.
-        words: Allowed numbers of words; a prediction that is longer is cut, unless the range begins with 1.
-        count: Rows to pick; the program ends where there are fewer.
-        said: Whether predictions say a reference word for word; None: no matter.
+        rows: Rows to choose from, in order.
+        words: Allowed numbers of words; longer predictions are cut, unless the range begins with 1.
+        count: Number of rows; the program ends if there are fewer.
+        said: True or False if predictions must or must not contain a reference word for word; None for either.
     """
     picked: dict[str, Row] = {}
     for row in rows:
@@ -80,23 +80,23 @@ def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> lis
         if said is None or held is said:
             picked.setdefault(text, {**row, "prediction": text})
     if len(picked) < count:
-        raise SystemExit(f"only {len(picked)} fitting rows; ask for fewer with --samples")
+        raise SystemExit(f"only {len(picked)} rows fit. Lower --samples")
     return list(picked.values())[:count]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to send: one for the warm requests, and pools for the cold ones, two rows a rotation (one per preset)."""
+    """Rows to send: one for warm requests, and pools for cold ones, two rows per rotation (one per preset)."""
 
     warm: Row
     cold: dict[str, list[Row]]
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Return answers of at most 6 words, and of exactly 40, the latter by whether they say a reference word for word.
+    """Return answers of at most 6 words, and of exactly 40, the latter with and without a reference word for word.
 
-    For those that do, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the
-    data is missing.
+    If an answer contains a reference, no window is embedded (docs/adr/0007), and both presets do the same. End the
+    program if the data is missing.
     """
     rows = read_rows(data, ("gpt35", "gpt4", "chatgpt", "fid", "newbing"))
     warm = next(row for row in rows if len(row["references"]) == 3 and 15 <= len(row["prediction"].split()) <= 20)
@@ -109,7 +109,7 @@ def pick_rows(data: Path, samples: int) -> Rows:
 
 
 class BareForward:
-    """One `session.run` per call, as a script of one's own would have it."""
+    """A single `session.run` per call, as in a user's own script."""
 
     def __init__(self, threads: int) -> None:
         built = load_built(default_repository(), default_model().name)

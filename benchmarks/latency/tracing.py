@@ -1,10 +1,10 @@
-"""Measure what callers of gRPC pay for the HTTP API, the page and tracing together; all ways take turns in one run.
+"""Measure the cost of the HTTP API, the page and tracing for callers of gRPC, in turns.
 
 Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API and its page,
-whose live view is open: it is asked for figures as often as that asks; two that trace as well, to a receiver of OTLP in
-a process of its own: every call, and the default share of them.
-A warm request goes to each in turn, in a new order each time, so that a change of the machine's load affects all alike.
-Ratios are medians of the pairs of one round. No call carries a trace of the caller's, so each server draws for itself.
+whose open live view polls it as usual; two that also trace to a receiver of OTLP in its own process: all calls, and the
+default share. A warm request goes to each in turn, in a new order each time, so that changes of the machine's load
+affect all alike. Ratios are medians of the pairs of one round. No call carries a caller's trace, so each server samples
+for itself.
 """
 
 import argparse
@@ -26,12 +26,16 @@ _OFF = "off"
 _WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
 _SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot"
 _LIVE_EVERY_S = 2.0
-"""Seconds between snapshots; static/live-view.js has the same."""
+"""Seconds between snapshots, as in static/live-view.js."""
 
 
 @contextmanager
 def live_view(port: int) -> Iterator[None]:
-    """Ask for counts as a page does whose live view is in sight; raise RuntimeError where they did not come."""
+    """Poll snapshots like a page with a visible live view.
+
+    Raises:
+        RuntimeError: A poll failed.
+    """
     ended = threading.Event()
     answered: list[int] = []
 
@@ -55,11 +59,11 @@ def live_view(port: int) -> Iterator[None]:
         ended.set()
         thread.join()
     if set(answered) != {http.client.OK}:
-        raise RuntimeError(f"the figures of port {port} were answered with {answered}")
+        raise RuntimeError(f"snapshots of port {port} were answered with {answered}")
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Print medians, ratios and how far a ratio of two halves of the run differs from another."""
+    """Print medians, ratios, and the ratios of the run's halves."""
     print(
         "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
     )

@@ -1,9 +1,9 @@
-"""Measure what Triton costs over the embedded engine: cold items, one and 64 at a time, ways taking turns in one run.
+"""Measure the cost of Triton over the embedded engine: cold items, one and 64 at a time, in turns.
 
-Three ways answer the same texts, one after another, so that a change of the machine's load affects all of them: the
-bare forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one
-whose engine is Triton. Every prediction is sent once to each; references are prepared. Before anything is timed the
-same 500 rows go through both servers, whose caches are empty, and their scores are compared.
+Three ways answer the same texts, one after another, so that changes of the machine's load affect all of them: the bare
+forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one with
+Triton. Every prediction is sent once to each; references are prepared. First, the same 500 rows go through both servers
+with empty caches, and their scores are compared.
 """
 
 import argparse
@@ -31,13 +31,13 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
-_COUNT = "nv_inference_count_total"  # as the parser names it
+_COUNT = "nv_inference_count_total"  # in the parser's spelling
 _COUNTING_S = 3.0
-"""Triton renews its metrics every two seconds."""
+"""Seconds to wait for Triton's metrics, which it renews every two seconds."""
 
 
 class Way:
-    """One server and the calls that are timed on it."""
+    """A server and its timed calls."""
 
     def __init__(self, server: Server, channel: grpc.Channel) -> None:
         self.server = server
@@ -45,13 +45,17 @@ class Way:
         self._prepare = references_pb2_grpc.ReferencesStub(channel).Prepare
 
     def prepare(self) -> None:
-        """Get the shared reference ready."""
+        """Prepare the shared reference."""
         entry = references_pb2.ReferenceEntry(references=[_REFERENCE])
         for _ in self._prepare(references_pb2.PrepareRequest(entries=[entry], metrics=[_SBERT])):
             pass
 
     def send(self, texts: Sequence[str]) -> None:
-        """Score cold predictions in one request; raise where one has no score."""
+        """Score cold predictions in one request.
+
+        Raises:
+            RuntimeError: A prediction has no score.
+        """
         self.scores([(text, [_REFERENCE]) for text in texts], _SBERT)
 
     def scores(self, answers: Sequence[tuple[str, Sequence[str]]], metric: types_pb2.MetricSpec) -> list[float]:
@@ -69,7 +73,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Score the same rows with both engines, whose caches are empty, and print the largest difference."""
+    """Score the same rows with both engines and empty caches, and print the largest difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -87,7 +91,7 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Yield distinct texts of 4 to 40 words, cut from real predictions and numbered: they are in no cache."""
+    """Yield distinct, uncached texts of 4 to 40 words, cut from real predictions and numbered."""
     source = random.Random(seed)  # noqa: S311 - a sample, not a secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
@@ -95,7 +99,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
 
 
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of every call, by kind; each round asks every way, in a new order, for the same new texts."""
+    """Return the seconds of every call by kind; each round sends the same new texts to every way, in a new order."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds):
@@ -108,7 +112,7 @@ def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[s
                     start_s = time.perf_counter()
                     calls[name](batch)
                     taken[f"{name} {size}"].append(time.perf_counter() - start_s)
-        if number == 2:  # the first rounds warm sessions, channels and allocators up
+        if number == 2:  # the first rounds warm up sessions, channels and allocators
             taken.clear()
         sys.stderr.write(f"\rround {number + 1}/{rounds}")
     sys.stderr.write("\n")
@@ -116,7 +120,7 @@ def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[s
 
 
 def report(taken: dict[str, list[float]]) -> None:
-    """Print medians and the ratios that the project promises."""
+    """Print medians and the promised ratios."""
     p50 = {kind: statistics.median(times) for kind, times in taken.items()}
     print("| kind | n | p50 ms | p90 ms |\n|---|---|---|---|")
     for kind, times in sorted(taken.items()):
@@ -135,8 +139,10 @@ def main() -> None:
     """Start the servers, compare, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--rounds", type=int, default=60, help="of 8 single items and one request of 64, per way")
-    parser.add_argument("--threads", type=int, default=2, help="of the bare forward")
+    parser.add_argument(
+        "--rounds", type=int, default=60, help="rounds of 8 single items and one request of 64, per way"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="threads of the bare forward")
     arguments = parser.parse_args()
     rows = read_rows(arguments.data)
     load_before = os.getloadavg()[0]

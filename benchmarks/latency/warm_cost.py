@@ -1,9 +1,8 @@
-"""Measure what a warm item costs the server in CPU time: short and verbose answers, in batches and alone, by metric.
+"""Measure the CPU time of a warm item on the server: short and verbose answers, in batches and alone, by metric.
 
-Two servers run on this machine: one answers from remembered results, one has none (`remembered_results_max_bytes 0`)
-and computes every score again from cached vectors. Blocks of calls go to each in turn, so that a change of the
-machine's load affects both. Seconds are the server process's CPU time, which that load hardly changes; the client's is
-not in it.
+One server answers from remembered results; the other (`remembered_results_max_bytes 0`) computes every score again from
+cached vectors. Blocks of calls go to each in turn, so that changes of the machine's load affect both. Seconds are CPU
+time of the server process, which that load hardly changes, without the client's.
 """
 
 import argparse
@@ -36,9 +35,9 @@ class Kind:
     """Calls of one kind.
 
     Attributes:
-        metrics: As lines of the command, separated by commas.
-        answers: Key of `_WORDS`.
-        items: Of a call; 0: an empty call, which passes everything but has nothing scored.
+        metrics: Lines of the command, separated by commas.
+        answers: A key of `_WORDS`.
+        items: Items of a call; 0 for an empty call, which measures everything except scoring.
     """
 
     metrics: str
@@ -47,7 +46,7 @@ class Kind:
 
 
 def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.ScoreRequest:
-    """Return the request that is sent again and again."""
+    """Return the request for repeated calls."""
     items = [
         types_pb2.Item(
             id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
@@ -59,7 +58,7 @@ def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.Sco
 
 
 class Target:
-    """A server, a connection to it, and the CPU seconds that calls have taken there."""
+    """A server, a connection to it, and the CPU seconds of its calls."""
 
     def __init__(self, server: Server, stack: ExitStack) -> None:
         self._pid = server.process.pid
@@ -69,7 +68,7 @@ class Target:
         self.calls: dict[Kind, int] = defaultdict(int)
 
     def send(self, kind: Kind, request: scoring_pb2.ScoreRequest, calls: int, *, counted: bool) -> None:
-        """Send a request so many times, one after the other; end the program where a result is not OK."""
+        """Send a request `calls` times in a row; end the program if a result is not OK."""
         before_s = cpu_s(self._pid)
         for _ in range(calls):
             reply = self._score(request, timeout=60)
@@ -81,7 +80,7 @@ class Target:
             raise SystemExit(f"{kind}: {failed[:1] or 'items are missing'}")
 
     def cost_us(self, kind: Kind) -> float:
-        """Return the CPU microseconds of an item; of a call where it has none."""
+        """Return the CPU microseconds of an item, or of an empty call."""
         return self.used_s[kind] / self.calls[kind] / max(1, kind.items) * 1e6
 
 
@@ -91,8 +90,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--metrics", default=";".join(METRICS), help="metrics of a call, by ';' (default: %(default)s)")
     parser.add_argument("--blocks", type=int, default=8)
-    parser.add_argument("--batch-calls", type=int, default=40, help="calls of 64 items in a block")
-    parser.add_argument("--single-calls", type=int, default=300, help="calls of one item, or none, in a block")
+    parser.add_argument("--batch-calls", type=int, default=40, help="calls with 64 items in a block")
+    parser.add_argument("--single-calls", type=int, default=300, help="calls with one item or none in a block")
     arguments = parser.parse_args()
     data = list(read_rows(arguments.data))
     rows = {name: pick(data, words, _BATCH, said=None) for name, words in _WORDS.items()}
@@ -121,7 +120,7 @@ def main() -> None:
 
 
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
-    """Print CPU microseconds: of an item in a batch, of a call with one, of an empty call."""
+    """Print CPU microseconds of an item in a batch, a call with one item, and an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")

@@ -1,10 +1,10 @@
-"""Measure what a row costs on Ray, against the plain engine: `gradewire bulk` and `score`, interleaved in one run.
+"""Compare the cost of a row on Ray with the plain engine: `gradewire bulk` and `score`, in turns in one run.
 
     .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
 
-Each round runs both over a few rows and over many, from empty caches and over rows of their own. The difference between
-many and few is what rows cost once all is started; with all starts, which take as long for any number of rows, it is
-told as well.
+Each round runs both over few rows and over many, from empty caches and with rows of its own. The difference between
+many and few is the cost of rows after the start. The cost with the start, which is the same for any number of rows, is
+also printed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "fid"
-"""Model with short answers, so that a run of many rows measures what is done for each row and not windows alone."""
+"""Model with short answers, so that windows do not dominate and the run measures the work for each row."""
 
 METRICS = "smile:fast,exact_match"
 GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
@@ -42,11 +42,11 @@ DRIVER: Final = "driver"
 READER: Final = "reader"
 RAY: Final = "Ray itself"
 PART_ROWS = 256
-"""Size of a part: even few rows are several parts a worker, so that all have started when the rest is measured."""
+"""Size of a part: even few rows make several parts per worker, so that all workers start before the measurement."""
 
 
 def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
-    """Write `count` rows as JSON lines; `first` is the number of the first, and other numbers give other rows."""
+    """Write `count` rows as JSON lines, numbered from `first`; other numbers make other rows."""
     rows = read_rows(data, (MODEL,))
     with path.open("w", encoding="utf-8") as stream:
         for number, row in zip(range(first, first + count), itertools.cycle(rows), strict=False):
@@ -60,7 +60,7 @@ def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
 
 
 def kind_of(command: str, *, is_root: bool) -> str:
-    """Return the part of a run that a process is, by its command line."""
+    """Return what a process does in a run, by its command line."""
     if is_root:
         return DRIVER
     if command.startswith("ray::MapWorker"):
@@ -70,13 +70,13 @@ def kind_of(command: str, *, is_root: bool) -> str:
 
 @dataclass
 class Watched:
-    """A command that is running.
+    """A running command.
 
     Attributes:
-        process: Its process.
-        cpu_s: CPU seconds of each process so far, by its id.
-        kinds: What each process is.
-        rss_bytes: By sample: seconds since the start, and resident memory of driver, reader and actors together.
+        process: The main process.
+        cpu_s: CPU seconds of each process so far, by process id.
+        kinds: Kind of each process, by process id.
+        rss_bytes: Samples: seconds since the start, and resident memory of driver, reader and actors together.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -88,7 +88,7 @@ class Watched:
     actors: list[int] = field(default_factory=list)
 
     def sample(self) -> None:
-        """Look at all processes once."""
+        """Sample all processes."""
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(self.process.pid)
             together, actors = 0, []
@@ -109,7 +109,7 @@ class Watched:
             self.rss_bytes.append((time.monotonic() - self.began_s, together))
 
     def cpu_by_kind(self) -> dict[str, float]:
-        """Return CPU seconds of all processes of a kind."""
+        """Return the CPU seconds of each kind of process."""
         found: dict[str, float] = {}
         for pid, seconds in self.cpu_s.items():
             found[self.kinds[pid]] = found.get(self.kinds[pid], 0.0) + seconds
@@ -118,7 +118,7 @@ class Watched:
 
 @contextlib.contextmanager
 def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
-    """Run a command in the background, its output in `log`; wait for it at the end, kill it on errors."""
+    """Run a command in the background with its output in `log`; wait for it at the end, kill it after errors."""
     with log.open("ab") as stream:
         process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=stream)
         found, stop = Watched(process), threading.Event()
@@ -143,7 +143,7 @@ def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
 
 
 def run(command: Sequence[str | Path], log: Path) -> Watched:
-    """Run a command to its end; one that fails ends the program with the last lines of its log."""
+    """Run a command; if it fails, end the program with the last lines of its log."""
     with watched(command, log) as found:
         pass
     if found.process.returncode:
@@ -153,11 +153,11 @@ def run(command: Sequence[str | Path], log: Path) -> Watched:
 
 
 def wait_until_gone(pids: Sequence[int]) -> float:
-    """Return seconds until none of the processes is there; end the program where one stays."""
+    """Return the seconds until all processes are gone; end the program if one stays."""
     began = time.monotonic()
     while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
         if time.monotonic() - began > _GONE_S:
-            raise SystemExit(f"processes stay after their driver was killed: {pids}")
+            raise SystemExit(f"these processes still run {_GONE_S:g} s after their driver was killed: {pids}")
         time.sleep(_INTERVAL_S)
     return time.monotonic() - began
 
@@ -168,8 +168,8 @@ class Cost:
 
     Attributes:
         wall_s: Seconds.
-        cpu_s: CPU seconds of all of its processes.
-        by_kind: The same by what they do.
+        cpu_s: CPU seconds of all its processes.
+        by_kind: CPU seconds by kind of process.
     """
 
     wall_s: float
@@ -178,25 +178,25 @@ class Cost:
 
 
 def measured(command: str, folder: Path, rows: int, first: int, given: argparse.Namespace) -> Cost:
-    """Run `score` or `bulk` over so many rows that nobody scored before."""
+    """Run `score` or `bulk` over rows that were never scored before."""
     source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
     write_rows(source, given.data, rows, first=first)
     options: list[str | Path] = ["--metrics", METRICS, "--cache-dir", folder / f"cache-{command}-{first}", "--quiet"]
     to: list[str | Path] = ["--out", output] if command == "score" else [output, "--part-rows", str(PART_ROWS)]
     found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
     if len(output.read_text(encoding="utf-8").splitlines()) != rows:
-        raise SystemExit(f"{command} gave another number of results than {rows}")
+        raise SystemExit(f"{command} did not give {rows} results")
     kinds = {kind: round(seconds, 1) for kind, seconds in found.cpu_by_kind().items()}
     return Cost(found.wall_s, sum(found.cpu_s.values()), kinds)
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Measure both commands over few and many rows; every second round begins with bulk."""
+    """Measure both commands over few and many rows; every second round starts with bulk."""
     found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
         for command in commands:
-            # Rows of other numbers are other predictions; the references are the same for both commands.
+            # Other row numbers make other predictions; both commands have the same references.
             found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
     return {
         command: {
@@ -210,7 +210,7 @@ def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict
 
 
 def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the plain engine's cost over bulk's, the median of the rounds: below 1, bulk is slower."""
+    """Return the plain engine's cost over bulk's, the median of the rounds; below 1, bulk is slower."""
     names: dict[str, Callable[[dict[str, Any]], float]] = {
         "clock, once started": lambda each: each["row_wall_ms"],
         "CPU, once started": lambda each: each["row_cpu_ms"],
@@ -224,13 +224,13 @@ def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run it and print the results."""
+    """Run the measurement and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--few", type=int, default=2_000)
     parser.add_argument("--many", type=int, default=8_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     given = parser.parse_args()
     rounds, loads = [], [round(os.getloadavg()[0], 1)]
     with tempfile.TemporaryDirectory(prefix="gradewire-bulk-throughput-") as folder:

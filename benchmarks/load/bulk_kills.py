@@ -1,9 +1,9 @@
-"""A bulk run that is killed twice and resumed, against a straight run of `gradewire score` over the same rows.
+"""Compare a bulk run that is killed twice and resumed with a normal run of `gradewire score` over the same rows.
 
     .venv-ray/bin/python -m benchmarks.load.bulk_kills --data .data/evouna_dev.jsonl --json kills.json
 
-The driver is killed (SIGKILL) when a quarter of the parts is written, and after --resume an actor when half is.
-Prints whether every row has exactly one result, how far scores are apart, and what memory was taken over time.
+The driver is killed (SIGKILL) after a quarter of the parts, and after --resume an actor at half of them. Prints whether
+every row has exactly one result, the largest difference of scores, and memory over time.
 """
 
 import argparse
@@ -24,15 +24,15 @@ _POLL_S = 0.2
 
 
 def parts_in(folder: Path) -> int:
-    """Return the number of parts that are written."""
+    """Return the number of finished parts."""
     return len(list(folder.glob("part-*.done.jsonl")))
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kill the driver, or an actor, once so many parts are written, and return the processes that score and read."""
+    """Kill the driver or an actor after `parts` parts; return the processes that score and read."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
-            raise SystemExit("the run ended before it was killed: give more rows")
+            raise SystemExit("the run ended before it was killed. Use more rows: --rows")
         time.sleep(_POLL_S)
     found.sample()
     there = [pid for pid, kind in found.kinds.items() if kind != RAY]
@@ -41,7 +41,7 @@ def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[
 
 
 def compared(straight: Path, resumed: Path) -> dict[str, Any]:
-    """Return the counts of results, and the largest difference of scores."""
+    """Return the counts of results and the largest difference of scores."""
     expected, found = ([json.loads(line) for line in path.open(encoding="utf-8")] for path in (straight, resumed))
     difference, verdicts = 0.0, 0
     for one, other in zip(expected, found, strict=False):
@@ -59,7 +59,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Return mean resident MiB of driver, reader and actors in the four quarters of the time behind the first."""
+    """Return mean resident MiB of driver, reader and actors in each quarter of the time after the first sample."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)
@@ -67,13 +67,13 @@ def memory_over_time(found: Watched) -> list[int]:
 
 
 def main() -> None:
-    """Run it, print the results, and end with 1 where one is not as it has to be."""
+    """Run the test and print the results; exit with 1 if one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--part-rows", type=int, default=512)
     parser.add_argument("--metrics", default=METRICS)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="gradewire-bulk-kills-") as name:
@@ -85,7 +85,7 @@ def main() -> None:
         sys.stderr.write(f"straight run over {given.rows} rows …\n")
         plain = run((*GRADEWIRE, "score", rows, "--out", straight, *options, folder / "cache-a"), folder / "a.log")
         bulk: list[str | Path] = [*GRADEWIRE, "bulk", rows, output, *options, folder / "cache-b"]
-        # Two workers, so that one goes on while the other is dead.
+        # With two workers, one continues while the other is dead.
         bulk += ["--part-rows", str(given.part_rows), "--workers", "2", "--threads", "1"]
         sys.stderr.write("bulk run, its driver killed at a quarter …\n")
         with watched(bulk, folder / "b.log") as first:

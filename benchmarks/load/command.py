@@ -1,4 +1,4 @@
-"""Command of a benchmark that starts a server of its own, loads it and measures what is promised."""
+"""Command-line frame of a benchmark that starts its own server, loads it and measures promised values."""
 
 import argparse
 import asyncio
@@ -11,12 +11,12 @@ from benchmarks.common.measurements import Measurement, show
 from benchmarks.common.servers import GRADEWIRE, Server, start_engine
 from benchmarks.load.generator import ask_for_short_slices
 
-# The server broke a promise at twice the knee, or the client was the bottleneck: the JSON says which.
+# 4: the server missed a promise at twice the knee, or the client was the bottleneck; the JSON has the reason.
 _FOUND: Final = {0, 4}
 
 
 def bench_load(server: Server, *arguments: object) -> None:
-    """Run `gradewire bench load`, arguments as `str` writes them; end with its exit code where it cannot measure."""
+    """Run `gradewire bench load`; end with its exit code if it cannot measure."""
     at = ("--server", server.address, "--metrics-url", f"{server.http}/metrics")
     code = subprocess.run([GRADEWIRE, "bench", "load", *at, *map(str, arguments)], check=False).returncode
     if code not in _FOUND:
@@ -28,21 +28,21 @@ def run_with_server(
     add_options: Callable[[argparse.ArgumentParser], None],
     measure: Callable[[Server, argparse.Namespace], Awaitable[list[Measurement]]],
 ) -> None:
-    """Read the options, start a server, measure and show the results.
+    """Read the options, start a server, measure and print the results.
 
     Args:
         description: For --help.
-        add_options: Adds those of this benchmark.
-        measure: Told the server and all options.
+        add_options: Adds the options of this benchmark.
+        measure: Measures, given the server and all options.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="append the promised values to FILE as JSON lines")
     options = parser.parse_args()
 
     async def run(server: Server) -> list[Measurement]:
-        ask_for_short_slices()  # of the clients: the server was started before
+        ask_for_short_slices()  # for the clients only: the server is already running
         return await measure(server, options)
 
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:

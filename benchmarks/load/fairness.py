@@ -1,6 +1,6 @@
-"""Measure what one caller's calls take beside the bulk streams of others, and what the streams get through beside them.
+"""Measure one caller's latency beside other callers' bulk streams, and the streams' throughput beside that caller.
 
-Single cold items leave on a schedule, alone and beside 1, 8 and 33 streams of cold items, which another process sends.
+Single cold items are sent on a schedule, alone and beside 1, 8 and 33 streams of cold items from another process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _ITEMS = 128
 
 @contextmanager
 def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
-    """Run endless streams, read as fast as they come, in their own process; yield the items scored so far."""
+    """Run endless streams in their own process, read at full speed; yield the number of items scored so far."""
     context = multiprocessing.get_context("spawn")
     scored: Synchronized[int] = context.Value("q", 0)
     process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
@@ -67,13 +67,13 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
 
 
 def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Measurement]:
-    """Return what was measured of the promises for calls beside `count` streams and for the streams.
+    """Return the measured values of the promises for calls beside `count` streams and for the streams.
 
     Args:
-        count: Streams.
-        tally: Of the calls.
+        count: Number of streams.
+        tally: Results of the calls.
         alone_s: p99 of calls without streams.
-        throughput: Of the streams beside the calls, over that without.
+        throughput: Throughput of the streams beside the calls, relative to that without.
     """
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
@@ -92,7 +92,7 @@ def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float)
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Measure all counts of streams, each with calls beside it and without; return the promised values."""
+    """Measure each number of streams, with and without calls beside it; return the promised values."""
     measurements: list[Measurement] = []
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)

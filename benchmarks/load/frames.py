@@ -1,8 +1,8 @@
-"""A connection that makes unary gRPC calls with plain HTTP/2 frames, for a generator of load that costs little.
+"""A connection for unary gRPC calls in plain HTTP/2 frames, for a cheap load generator.
 
-grpc.aio takes about 0.4 ms of a core for a call that it makes: at a thousand calls a second a generator that runs
-beside the server would take most of a core from it, and fewer would be scored for that reason alone. These frames take
-about a tenth of it. Every call is of the same method with the same deadline, so its headers are made once.
+grpc.aio takes about 0.4 ms of a core per call. At a thousand calls a second, a generator beside the server would take
+most of a core from it, so fewer calls would be scored. These frames take about a tenth of that. Every call has the same
+method and deadline, so headers are made once.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ class Ended(NamedTuple):
     """End of a call.
 
     Attributes:
-        code: Name of its gRPC status.
-        hinted: Whether it says when to come back.
-        data: The reply, serialized; empty where there is none.
+        code: Name of the gRPC status.
+        hinted: True if the status says when to retry.
+        data: The serialized reply; empty without a reply.
     """
 
     code: str
@@ -40,7 +40,7 @@ class Ended(NamedTuple):
 
 
 class _Call:
-    """One that is open."""
+    """An open call."""
 
     __slots__ = ("answer", "data", "timer")
 
@@ -51,12 +51,12 @@ class _Call:
 
 
 class FramedConnection(asyncio.Protocol):
-    """One connection; `open` makes it.
+    """One connection; `open` creates it.
 
     Args:
-        path: Of the method.
+        path: Path of the method.
         authority: HOST:PORT.
-        deadline_s: Of each call, from when it is made.
+        deadline_s: Deadline of each call, from its start.
     """
 
     def __init__(self, path: str, authority: str, deadline_s: float) -> None:
@@ -74,7 +74,7 @@ class FramedConnection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, path: str, address: str, deadline_s: float, source: str = "") -> "FramedConnection":
-        """Connect to `address`, HOST:PORT, from `source`, a host of this machine; empty: any."""
+        """Connect to `address` (HOST:PORT) from `source`, an address of this machine; "" means any."""
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
@@ -83,21 +83,21 @@ class FramedConnection(asyncio.Protocol):
         return connection
 
     def call(self, message: bytes) -> asyncio.Future[Ended]:
-        """Make a call, or keep it until the server allows one more to be open; its deadline begins now."""
+        """Start a call, or queue it until the server allows another; the deadline starts now."""
         answer: asyncio.Future[Ended] = self._loop.create_future()
         self._waiting.append((message, answer))
         self._send_waiting()
         return answer
 
     def close(self) -> None:
-        """End the connection, and all calls as CANCELLED."""
+        """Close the connection; open calls end as CANCELLED."""
         self._transport.close()
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Without a table of headers replies can be read by themselves.
+        # Without a header table, each reply can be read alone.
         settings = struct.pack(">HIHI", _TABLE_SIZE, 0, _INITIAL_WINDOW, 1 << 20)
         window = struct.pack(">I", _MOST_WINDOW - _DEFAULT_WINDOW)
         transport.write(_PREFACE + _frame(_SETTINGS, 0, 0, settings) + _frame(_WINDOW_UPDATE, 0, 0, window))
@@ -179,7 +179,7 @@ def _ended(trailers: bytes, data: bytes) -> Ended:
 
 
 def _value(headers: bytes, name: bytes) -> bytes:
-    """Return a header's value, where neither it nor its name is compressed; else nothing."""
+    """Return a header's value if neither it nor its name is compressed; else nothing."""
     at = headers.find(bytes([len(name)]) + name)
     if at < 0:
         return b""
@@ -188,7 +188,7 @@ def _value(headers: bytes, name: bytes) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Return a string of a header; all of ours are short."""
+    """Return a header string; all of ours are short."""
     return bytes([len(text)]) + text.encode()
 
 

@@ -1,4 +1,4 @@
-"""Send calls of one cold item each, as fast as they are answered or on a schedule, and record how they ended."""
+"""Send calls with one cold item each, at full speed or on a schedule, and record their results."""
 
 import asyncio
 import ctypes
@@ -22,20 +22,20 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 _SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
 """Number of `sched_setattr` by machine; the C library has no function for it before glibc 2.41."""
 _SLICE_NS: Final = 100_000
-"""The shortest that Linux takes."""
+"""The shortest slice that Linux allows."""
 SCORE: Final = "/gradewire.v1.Scoring/Score"
 _OK: Final = types_pb2.STATUS_OK
 
 
 def even_times(calls_per_s: float, duration_s: float) -> Iterator[float]:
-    """Yield times at equal intervals on the clock of the running event loop, the first one now, and one at least."""
+    """Yield at least one time at equal intervals on the running event loop's clock, starting now."""
     began_s = asyncio.get_running_loop().time()
     calls = max(1, round(calls_per_s * duration_s))
     return (began_s + call / calls_per_s for call in range(calls))
 
 
 class _Attributes(ctypes.Structure):
-    """`struct sched_attr`, as `sched_setattr(2)` describes it; policy 0 is that of usual threads."""
+    """`struct sched_attr` from `sched_setattr(2)`; policy 0 is that of normal threads."""
 
     _fields_ = (
         ("size", ctypes.c_uint32),
@@ -50,26 +50,26 @@ class _Attributes(ctypes.Structure):
 
 
 def ask_for_short_slices() -> bool:
-    """Ask for this thread and those it starts from now on; return whether the system took it.
+    """Request short slices for this thread and those that it starts; return True if the system accepts.
 
-    An older Linux takes it and changes nothing.
+    An older Linux accepts and changes nothing.
     """
     number = _SET_ATTRIBUTES.get(platform.machine())
     if platform.system() != "Linux" or number is None or sys.maxsize < 2**32:
-        return False  # elsewhere, and in 32 bits, the numbers are others
+        return False  # the numbers differ on other systems and in 32 bits
     try:
         policy = os.sched_getscheduler(0)
-    except OSError:  # a C library or a container without it
+    except OSError:  # the C library or the container does not have it
         return False
     if policy != os.SCHED_OTHER:
-        return False  # somebody chose another one for it
+        return False  # the user chose another policy
     wanted = _Attributes(size=ctypes.sizeof(_Attributes), nice=os.nice(0), runtime_ns=_SLICE_NS)
     taken: int = ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.byref(wanted), 0)
     return taken == 0
 
 
 class Texts:
-    """Requests of one item whose answer was never sent before, ready for the wire."""
+    """Serialized requests of one item with an answer that was never sent before."""
 
     def __init__(self, seed: int = 0) -> None:
         self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
@@ -90,14 +90,14 @@ class Texts:
 
 @dataclass
 class Tally:
-    """Ends of the calls of one phase; seconds.
+    """Results of the calls of one phase.
 
     Attributes:
-        scored_s: Latency of those that were scored, from when they were due.
-        refused_s: Latency of those that were refused, from when they left.
-        hinted: How many refusals said when to come back.
-        ends: How many ended how.
-        sent: All.
+        scored_s: Latency of scored calls, from their scheduled time.
+        refused_s: Latency of refused calls, from when they were sent.
+        hinted: Number of refusals that said when to retry.
+        ends: Number of calls by end.
+        sent: Number of all calls.
     """
 
     scored_s: list[float] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Tally:
     sent: int = 0
 
     def count(self, ended: Ended, due_s: float, left_s: float) -> None:
-        """Count one that was due and left at these times."""
+        """Count one call, scheduled and sent at these times."""
         if ended.code != "OK":
             self.ends[ended.code] += 1
             if ended.code == "RESOURCE_EXHAUSTED":
@@ -133,12 +133,12 @@ class Generator:
         return cls([await FramedConnection.open(SCORE, address, deadline_s) for _ in range(connections)])
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         for connection in self._connections:
             connection.close()
 
     def send(self, tally: Tally, due_s: float) -> asyncio.Future[Ended]:
-        """Make one call; done when it is counted."""
+        """Send one call; the future is done when the call is counted."""
         tally.sent += 1
         left_s = time.monotonic()
         answer = self._connections[tally.sent % len(self._connections)].call(self._texts.next())
@@ -146,7 +146,7 @@ class Generator:
         return answer
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open at any time."""
+        """Keep `in_flight` calls open."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -157,7 +157,7 @@ class Generator:
         return tally
 
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
-        """Make calls on a schedule, however many are open."""
+        """Send calls on a schedule, however many are open."""
         tally = Tally()
 
         async def send(due_s: float) -> None:
@@ -168,7 +168,7 @@ class Generator:
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:
-        """Return seconds from the end of a flood until one call alone is scored within three times its usual time."""
+        """Return the seconds from the end of a flood until one call alone takes at most three times its usual time."""
         while True:
             tally, began_s = Tally(), time.monotonic()
             await self.send(tally, began_s)

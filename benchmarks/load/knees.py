@@ -1,7 +1,7 @@
-"""Measure how much a server keeps up with, for every mix and engine, and what it does at twice as much.
+"""Measure the highest load that a server handles, for every mix and engine, and its behaviour at twice that load.
 
-Starts a server, runs `gradewire bench load` against it for each mix, and prints a table; with --write it goes into
-docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run lie in --out.
+Starts a server, runs `gradewire bench load` against it for each mix, and prints a table; --write puts it into
+docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run go to --out.
 """
 
 import argparse
@@ -28,18 +28,18 @@ _HEADS: Final = (
 
 
 def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of one run; with more client processes where the client was late."""
+    """Return the JSON of one run, with more client processes if the client was late."""
     processes: int = options.client_processes
     while True:
         document = measure_with(processes, engine, mix, options)
         if not is_client_late(document) or processes >= _MOST_CLIENT_PROCESSES:
             return document
         processes = min(2 * processes, _MOST_CLIENT_PROCESSES)
-        sys.stderr.write(f"the client was late; again with {processes} client processes\n")
+        sys.stderr.write(f"the client was late; retrying with {processes} client processes\n")
 
 
 def measure_with(processes: int, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of a run with so many client processes, on a fresh server: a full cache makes it faster."""
+    """Return the JSON of a run with `processes` client processes, on a new server without a full cache."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
@@ -55,13 +55,13 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
 
 
 def is_client_late(document: dict[str, Any]) -> bool:
-    """Return whether the client was the bottleneck, at the knee or at twice as much."""
+    """Return True if the client was the bottleneck, at the knee or at twice its load."""
     over = (step for step in document["steps"] if step["over_knee"])
     return bool(document["knee"]["client_limited"]) or any(step["outcome"] == "void" for step in over)
 
 
 def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
-    """Return the line of one run."""
+    """Return the row of one run."""
     rate = document["knee"]["calls_per_s"]
     held = [step for step in document["steps"] if step["rate_per_s"] == rate and step["outcome"] == "holds"]
     if document["knee"]["lost"]:
@@ -82,7 +82,7 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
-    """Return Markdown: when, where and how, then a line for each run."""
+    """Return Markdown: date, machine and settings, then a row for each run."""
     steps = f"{options.duration_s:g} s" if options.duration_s else "10 s or 500 calls"
     said = (
         f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "
@@ -96,15 +96,15 @@ def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Start the servers one after the other, measure, print."""
+    """Start the servers one after the other, measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
-    parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="of gradewire bench load")
+    parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="mixes of gradewire bench load")
     parser.add_argument("--metrics", default="smile:fast")
-    parser.add_argument("--duration-s", type=float, default=0, help="of a step; 0: 10 s or 500 calls")
+    parser.add_argument("--duration-s", type=float, default=0, help="length of a step; 0: 10 s or 500 calls")
     parser.add_argument("--slo-s", type=float, default=0.25)
     parser.add_argument("--client-processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path(".knees"), help="folder of the runs' files")
+    parser.add_argument("--out", type=Path, default=Path(".knees"), help="folder for the runs' files")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

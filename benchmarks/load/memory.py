@@ -1,8 +1,8 @@
-"""Resident memory of a server that is sent distinct texts only, with a small in-process cache.
+"""Measure the resident memory of a server with a small in-process cache that receives only distinct texts.
 
-Sends TEXTS different predictions through `Score` (sbert, one reference) over a real socket, reads the server's
-resident size as it goes, and prints the growth over the second half. Texts have many lengths, since allocators grow
-with the variety of shapes.
+Sends TEXTS different predictions to `Score` (sbert, one reference) over a real socket, reads the server's resident size
+meanwhile, and prints the growth over the second half. Texts have many lengths, because allocators grow with the variety
+of shapes.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def texts(count: int, seed: int) -> list[str]:
 
 
 def main() -> None:
-    """Start a server, feed it, print its resident size."""
+    """Start a server, send texts, and print its resident size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=200_000)
     parser.add_argument("--memory-mib", type=int, default=64, help="size of the in-process cache")

@@ -1,9 +1,9 @@
-"""Goodput under overload: calls of one cold item each leave on a schedule, at multiples of what a server gets done.
+"""Measure goodput under overload: calls with one cold item each, sent at multiples of the server's capacity.
 
-Capacity is what a closed loop gets through in this same run; the generator shares the machine's cores, which both
-phases pay for. A call is scored when its result is OK within its deadline. For each multiple: the share of capacity
-that was scored, the codes of the others, how fast refusals came and whether they said when to come back, and how long
-after the flood one call alone is scored as fast as before.
+Capacity is the rate of a closed loop in the same run; the generator shares the machine's cores in both phases. A call
+is scored if its result is OK within its deadline. Prints for each multiple: scored calls relative to capacity, the
+other codes, the speed of refusals and their retry hints, and the time after the flood until one call alone is as fast
+as before.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _IN_FLIGHT: Final = 24
 
 
 def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Measurement]:
-    """Return what is promised of overload, and what was measured of it."""
+    """Return the measured values of the promises for overload."""
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
         return Measurement(
@@ -44,7 +44,7 @@ def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: flo
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Run all phases and return what was measured of what is promised."""
+    """Run all phases and return the promised values."""
     measurements: list[Measurement] = []
     generator = await Generator.open(server.address, options.connections, options.deadline_s)
     await generator.closed_loop(3.0, _IN_FLIGHT)
@@ -80,7 +80,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration-s", type=float, default=60)
     parser.add_argument("--capacity-s", type=float, default=10)
     parser.add_argument("--deadline-s", type=float, default=5)
-    parser.add_argument("--connections", type=int, default=8, help="connections that the calls are spread over")
+    parser.add_argument("--connections", type=int, default=8, help="number of connections for the calls")
     parser.add_argument("--multiples", type=float, nargs="+", default=[2, 5])
 
 

@@ -1,15 +1,15 @@
-"""Call a second and CPU of a server with one process and with several, on a machine whose cores may be few.
+"""Compare calls per second and CPU of a server with one process and with several, on a machine with few cores.
 
-A client in C sends one recorded request over eight connections, to servers that are up side by side, in turn. Every
-text is in the memory cache of every process. For a call of one item and for one of many is measured:
+A client in C sends one recorded request over eight connections to each running server in turn. Every process has all
+texts in its memory cache. Measured for calls of one item and of many:
 
-- paced: at the same rate for all, below the end of any: the CPU time of all processes of the server (supervisor
-  included) for an item, less what they take while nobody calls;
-- full: as many calls as are answered; the same CPU time, nothing taken off; the cores that the server takes meanwhile,
-  those of the thread that runs Python (of the busiest process), and those of the client.
+- paced: at one rate that all can handle: CPU time of all server processes (with the supervisor) per item, minus their
+  idle CPU time;
+- full: at full speed: the same CPU time with the idle part; cores of the server, of its busiest Python thread, and of
+  the client.
 
-Derived is what a server gets through with cores to spare: N processes take N times the cores of one at full load, so
-they answer N times as many calls, divided by the ratio of their CPU for an item at full load.
+Derived is the rate of a server with enough cores: N processes use N times the cores of one at full load. So they answer
+N times as many calls, divided by the ratio of their CPU per item at full load.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _DONE: Final = re.compile(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) 
 _METHOD: Final = "gradewire.v1.Scoring/Score"
 _WARM_UP_S: Final = 3
 _WARM_CALLS: Final = 200
-"""Calls in so many seconds after which every process has all texts in memory."""
+"""Calls within `_WARM_UP_S` after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Sent:
     """Result of h2load.
 
     Attributes:
-        calls: That were answered.
-        cpu_s: CPU time that it took itself, seconds.
+        calls: Number of answered calls.
+        cpu_s: CPU seconds of h2load itself.
     """
 
     calls: int
@@ -55,13 +55,13 @@ class Sent:
 
 
 class H2Load:
-    """Sender of one message to one server, which fetches h2load when it is made.
+    """Sender of one message to one server; the constructor fetches h2load.
 
     Args:
         url: http://HOST:PORT/SERVICE/METHOD.
         message: The request.
-        connections: How many it opens; the system spreads them over the processes of a server.
-        in_flight: Calls of each connection at a time.
+        connections: Number of connections; the system spreads them over a server's processes.
+        in_flight: Open calls of each connection.
     """
 
     def __init__(self, url: str, message: bytes, *, connections: int = 8, in_flight: int = 8) -> None:
@@ -74,10 +74,10 @@ class H2Load:
         self._in_flight = in_flight
 
     def send(self, duration_s: int, calls_per_s: float = 0) -> Sent:
-        """Send for so long, at a steady rate, or as fast as answers come (0).
+        """Send for `duration_s`, at a steady rate, or at full speed (0).
 
         Raises:
-            RuntimeError: A request failed, or the program did.
+            RuntimeError: h2load or a request failed.
         """
         with tempfile.NamedTemporaryFile(suffix=".grpc") as body:
             body.write(self._frame)
@@ -99,14 +99,14 @@ class H2Load:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One server for a while.
+    """Measurement of one server.
 
     Attributes:
-        calls_per_s: That were answered and went well.
-        cpu_us: Of all processes of the server, for an item.
-        cores: That they took.
-        loop_cores: That the busiest thread of Python took.
-        client_cores: That the client took.
+        calls_per_s: Successful calls.
+        cpu_us: CPU of all server processes per item.
+        cores: Cores of the server.
+        loop_cores: Cores of the busiest Python thread.
+        client_cores: Cores of the client.
     """
 
     calls_per_s: float
@@ -117,11 +117,11 @@ class Measured:
 
 
 class Subject:
-    """A server that is measured.
+    """A measured server.
 
     Args:
-        stack: Ends it.
-        processes: How many it has.
+        stack: Stops the server.
+        processes: Number of processes.
     """
 
     def __init__(self, stack: ExitStack, processes: int) -> None:
@@ -131,20 +131,20 @@ class Subject:
         self._idle_cores = 0.0
 
     def rest(self, duration_s: float) -> float:
-        """Note the cores that it takes while nobody calls, and return them."""
+        """Measure, keep and return the cores of the idle server."""
         before_s = self._cpu_s()
         time.sleep(duration_s)
         self._idle_cores = (self._cpu_s() - before_s) / duration_s
         return self._idle_cores
 
     def warm_up(self, items: int) -> None:
-        """Have it encode the texts; calls that it refuses meanwhile count as answered here."""
+        """Make the server encode the texts; calls refused meanwhile count as answered here."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         while client.send(_WARM_UP_S).calls < _WARM_CALLS:
             pass
 
     def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
-        """Measure it under load: at a rate, for which idle time is taken off, or full (0)."""
+        """Measure the server at a rate, minus idle time, or at full load (0)."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
         sent = client.send(duration_s, calls_per_s)
@@ -152,7 +152,7 @@ class Subject:
         loop_s = max(after_s - loops_s[pid] for pid, after_s in self._loops_s().items())
         calls = self._went_well() - went_well
         if calls < sent.calls or not sent.calls:
-            raise RuntimeError(f"{sent.calls - calls:.0f} of {sent.calls} calls did not go well")
+            raise RuntimeError(f"{sent.calls - calls:.0f} of {sent.calls} calls failed")
         spent_s = cpu_s - self._idle_cores * took_s if calls_per_s else cpu_s
         return Measured(
             calls / took_s, spent_s / calls / items * 1e6, cpu_s / took_s, loop_s / took_s, sent.cpu_s / took_s
@@ -178,7 +178,7 @@ class Subject:
 
 
 def request(items: int) -> bytes:
-    """Return a call with so many short items."""
+    """Return a call with `items` short items."""
     texts = [
         types_pb2.Item(references=["a cat", f"{row} cats"], prediction=f"{row} small cats") for row in range(items)
     ]
@@ -187,18 +187,20 @@ def request(items: int) -> bytes:
 
 
 def median(rounds: Sequence[Measured]) -> Measured:
-    """Return the median of each value by itself."""
+    """Return the median of each value."""
     return Measured(*(statistics.median(getattr(each, field.name) for each in rounds) for field in fields(Measured)))
 
 
 def main() -> None:
-    """Print a row for each measurement, then what follows from the medians."""
+    """Print a row for each measurement, then the results from the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="of a call")
+    parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="items of a call")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--duration-s", type=int, default=5, help="of each measurement")
-    parser.add_argument("--share", type=float, default=0.4, help="of what the first server gets through, when paced")
+    parser.add_argument("--duration-s", type=int, default=5, help="length of each measurement")
+    parser.add_argument(
+        "--share", type=float, default=0.4, help="rate of paced calls, relative to the first server at full load"
+    )
     options = parser.parse_args()
     with ExitStack() as stack:
         subjects = {count: Subject(stack, count) for count in options.processes}
@@ -211,7 +213,7 @@ def main() -> None:
 
 
 def compare(subjects: dict[int, Subject], items: int, options: argparse.Namespace) -> None:
-    """Compare all servers with calls of so many items."""
+    """Compare all servers with calls of `items` items."""
     for subject in subjects.values():
         subject.warm_up(items)
     rates = [subject.measure(items, options.duration_s).calls_per_s for subject in subjects.values()]

@@ -1,10 +1,10 @@
-"""Half an hour of load on several server processes, of which one is killed every few minutes.
+"""Run several server processes under load for half an hour and kill one of them every few minutes.
 
-Calls and streams go through the Python client on a schedule, whatever happens to the server. Every score is compared
-with that of one undisturbed process with caches of its own. Counted are scores that differ, attempts that failed by
-gRPC's code, calls that failed for good (the client repeats what found nobody), and memory: of each process at the time
-of its kill, and of the supervisor. Half of the rows of a call are among those asked for all the time, half among many
-more than the memory cache holds. A line of JSON for every minute and kill goes to --out as it happens.
+Calls and streams go through the Python client on a schedule. Every score is compared with that of one undisturbed
+process with its own caches. Counted are different scores, failed attempts by gRPC code, calls that failed despite the
+client's retries, and memory: of each process when it is killed, and of the supervisor. Half of a call's rows repeat a
+few rows; the others come from far more rows than the memory cache holds. Each minute and kill adds a JSON line to
+--out.
 """
 
 import argparse
@@ -57,8 +57,8 @@ class CountedTransport(GrpcTransport):
         address: HOST:PORT of the server.
 
     Attributes:
-        attempts: How many were made.
-        failed: Those that failed, by gRPC's code.
+        attempts: Number of attempts.
+        failed: Number of failed attempts by gRPC code.
         said: The first message of each code.
     """
 
@@ -101,7 +101,7 @@ class CountedTransport(GrpcTransport):
 
 
 def make_rows(count: int, seed: int = 0) -> list[Row]:
-    """Return distinct rows: a question, two references, an answer of 3 to 12 words."""
+    """Return distinct rows: a question, two references, and an answer of 3 to 12 words."""
     source = random.Random(seed)  # noqa: S311 - test data, not a secret
     rows = []
     for number in range(count):
@@ -114,20 +114,20 @@ def make_rows(count: int, seed: int = 0) -> list[Row]:
 
 
 def scores_of(item: ItemScores) -> Scores:
-    """Return the scores of all metrics; None where there is none."""
+    """Return the scores of all metrics, None for a missing one."""
     return tuple(each.score for each in item.scores.values())
 
 
 @dataclass
 class Tally:
-    """Counts of the ends of calls.
+    """Counts of results.
 
     Attributes:
-        right: Items with the score they should have.
-        wrong: Items with another one, or with none.
-        calls: Calls and streams that ended.
-        lost: Those that failed for good, by what was said.
-        longest_s: The longest call.
+        right: Items with the right score.
+        wrong: Items with a wrong or missing score.
+        calls: Finished calls and streams.
+        lost: Messages of calls that failed despite retries.
+        longest_s: Duration of the longest call.
     """
 
     right: int = 0
@@ -138,13 +138,13 @@ class Tally:
 
 
 class Soak:
-    """One run against a server that is up.
+    """One run against a running server.
 
     Args:
-        server: It.
-        rows: What is asked for.
-        truth: Their scores.
-        out: Takes a line for every minute and kill.
+        server: The server.
+        rows: Rows to score.
+        truth: The rows' right scores.
+        out: Receives a line for every minute and kill.
     """
 
     def __init__(self, server: Server, rows: Sequence[Row], truth: Sequence[Scores], out: TextIO) -> None:
@@ -163,12 +163,12 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Have all rows scored once: with their texts in the store what follows is load and no overload."""
+        """Score all rows once: with their texts in the store, the following load is no overload."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 
     async def run(self, duration_s: float, calls_per_s: float, items: int, kill_every_s: float) -> None:
-        """Send calls for so long, and kill a process every `kill_every_s`."""
+        """Send calls for `duration_s` and kill a process every `kill_every_s`."""
         loop = asyncio.get_running_loop()
         room = asyncio.Semaphore(_MAX_OPEN)
         async with AsyncClient(transport=self.transport, deadline_s=_DEADLINE_S) as client:
@@ -212,7 +212,7 @@ class Soak:
                 self.tally.right += 1
             else:
                 states = ", ".join(f"{score.status} {score.message}" for score in item.scores.values())
-                self.tally.wrong.append(f"{got} in place of {wanted}: {states}")
+                self.tally.wrong.append(f"{got} instead of {wanted}: {states}")
 
     async def _minutes(self) -> None:
         while True:
@@ -237,7 +237,7 @@ class Soak:
         noticed = False
         while not (noticed and self._ready()):
             if time.monotonic() > give_up_s:
-                raise TimeoutError("the process that was killed is not replaced")
+                raise TimeoutError("the supervisor did not replace the killed process")
             time.sleep(0.1)
             noticed = noticed or not (killed.is_running() or self._ready())
 
@@ -272,7 +272,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return the memory of a process that no file stands behind (the store's map is the page cache's), MiB."""
+    """Return the memory of a process without files, in MiB (the store's map is in the page cache)."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
@@ -284,12 +284,12 @@ def _agree(got: float | None, wanted: float | None) -> bool:
 
 
 def report(soak: Soak, restarts: float) -> bool:
-    """Print the summary and return whether all goals were met."""
+    """Print the summary; return True if all goals were met."""
     tally, failed = soak.tally, soak.transport.failed
     print(f"{tally.calls:,} calls and streams, {tally.right:,} right scores, {len(tally.wrong)} wrong (goal: 0)")
     print(
         f"{soak.transport.attempts:,} attempts, failed: {dict(failed) or 0} (goal: UNAVAILABLE alone); "
-        f"calls that failed for good: {len(tally.lost)} (goal: 0); longest call {tally.longest_s:.1f} s"
+        f"calls failed despite retries: {len(tally.lost)} (goal: 0); longest call {tally.longest_s:.1f} s"
     )
     for code, said in soak.transport.said.items():
         print(f"  {code}: {said}")
@@ -298,20 +298,20 @@ def report(soak: Soak, restarts: float) -> bool:
         f"{len(soak.lives)} kills, {restarts:.0f} restarts counted; serving again after "
         f"{min(soak.ready_after_s, default=0):.1f} to {max(soak.ready_after_s, default=0):.1f} s"
     )
-    print(f"memory of the killed ones: {ages}")
+    print(f"memory of the killed processes: {ages}")
     good = not tally.wrong and not tally.lost and set(failed) <= {"UNAVAILABLE"} and restarts == len(soak.lives)
-    lives = [mib for _, mib in soak.lives[2:]]  # the first two did not live as long as the others
+    lives = [mib for _, mib in soak.lives[2:]]  # the first two lived shorter than the others
     for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:])):
         if len(sizes) > 1:
             growth = sizes[-1] / sizes[0] - 1
             good = good and growth <= _GROWTH_GOAL
             print(f"{who}: {sizes[0]:.1f} -> {sizes[-1]:.1f} MiB, {growth:+.1%} (goal: at most {_GROWTH_GOAL:+.0%})")
-    print(f"this program, the client in it: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
+    print(f"this program with the client: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
     return good
 
 
 async def truths(rows: Sequence[Row]) -> list[Scores]:
-    """Return the scores of the rows by one process that nothing happens to."""
+    """Return the scores of the rows from one undisturbed process."""
     with TemporaryDirectory() as store, start_engine("embedded", _flags(store, 1)) as server:
         async with AsyncClient(server.address, deadline_s=600) as client:
             return [scores_of(item) for item in await client.score(rows, METRICS)]
@@ -329,14 +329,14 @@ def _flags(store: str, processes: int) -> dict[str, str]:
 
 
 def main() -> int:
-    """Run it; exit code 1 where a goal was missed."""
+    """Run the soak; return exit code 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--kill-every-s", type=float, default=180)
     parser.add_argument("--calls-per-s", type=float, default=15, help="calls and streams")
-    parser.add_argument("--items", type=int, default=16, help="of a call")
-    parser.add_argument("--rows", type=int, default=4000, help="rows that differ")
+    parser.add_argument("--items", type=int, default=16, help="items of a call")
+    parser.add_argument("--rows", type=int, default=4000, help="number of distinct rows")
     parser.add_argument("--out", type=Path, default=Path("soak-processes.jsonl"), help="a line per minute and kill")
     options = parser.parse_args()
     rows = make_rows(options.rows)

@@ -1,7 +1,7 @@
-"""Write what was measured of each promise into docs/operate/promises.md.
+"""Write the measured value of each promise into docs/operate/promises.md.
 
-Reads the JSON lines that `make test-hostile` leaves. Of a figure that was taken several times the last one stands; one
-without a bound only informs, and is left out.
+Reads the JSON lines of `make test-hostile`. The last measurement of a value counts; values without a bound are left
+out.
 """
 
 import argparse
@@ -17,10 +17,10 @@ _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return Markdown: when and where, then a row for each value that has a bound, promise by promise."""
+    """Return Markdown: date and machine, then a row for each value with a bound, by promise."""
     measurements = [each for each in measurements if each.bound]
     if not measurements:
-        raise ValueError("there are no figures: run `make test-hostile`")
+        raise ValueError("the file has no measurements. Run: make test-hostile")
     order = list(dict.fromkeys(each.promise for each in measurements))
     rows = [
         (
@@ -49,7 +49,7 @@ def table(measurements: Sequence[Measurement]) -> str:
 def main() -> None:
     """Read the measurements and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figures", type=Path, help="JSON lines")
+    parser.add_argument("figures", type=Path, help="file of JSON lines")
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
     write_block(options.page, BLOCK, table(read(options.figures)))

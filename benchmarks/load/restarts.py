@@ -1,9 +1,9 @@
-"""Measure what a training loop pays for scoring while its server is up, and while it is dead; and what restarts lose.
+"""Measure the cost of scoring for a training loop while its server is up and while it is dead, and losses in restarts.
 
-A step hashes a fixed number of bytes, on one core and without Python's lock, as a step of a training on an accelerator
-leaves that lock alone. Blocks of steps take turns within each round: without scoring, with one submission a step to a
-server that is up (on the same cores), and the same while the server is dead: killed (SIGKILL) before the block and
-started again after it, so every round is one restart. The ratios are of the medians of all steps of a way.
+A step hashes a fixed number of bytes on one core without Python's lock, like a training step on an accelerator. Each
+round has three blocks of steps: without scoring; with one submission per step to a running server (on the same cores);
+and the same while the server is dead. It is killed (SIGKILL) before that block and restarted after it, so each round
+has one restart. Ratios compare the medians of all steps of a way.
 """
 
 import argparse
@@ -34,9 +34,9 @@ class Loop:
     """The training loop.
 
     Attributes:
-        step_bytes: Hashed in every step.
+        step_bytes: Bytes hashed in every step.
         steps_s: Seconds of every step, by way.
-        submits_s: Those of them that `submit` itself took.
+        submits_s: The part of them in `submit`.
     """
 
     client: Client
@@ -65,11 +65,11 @@ class Loop:
 
 
 def main() -> None:
-    """Run the rounds and print steps, ratios, and what became of every future."""
+    """Run the rounds; print steps, ratios and the results of all futures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=60, help="of each block")
-    parser.add_argument("--step-mb", type=int, default=10, help="megabytes that a step hashes: about 10 ms")
+    parser.add_argument("--steps", type=int, default=60, help="steps of each block")
+    parser.add_argument("--step-mb", type=int, default=10, help="megabytes hashed in a step; 10 take about 10 ms")
     arguments = parser.parse_args()
     load_before = os.getloadavg()
     with TemporaryDirectory() as directory:
@@ -83,7 +83,8 @@ def main() -> None:
                     loop.run("without", arguments.steps)
                     loop.run("up", arguments.steps)
                 loop.run("dead", arguments.steps)
-                # The backlog of the dead server would be counted as the next one's: the first block has none.
+                # The first block has no submissions, so that the dead server's backlog does not count for the next
+                # server.
             with _server(address, Path(directory)):
                 everything = client.flush(120)
     medians = {way: statistics.median(steps) for way, steps in loop.steps_s.items()}
@@ -120,7 +121,7 @@ def _reached(client: Client) -> None:
         except TransportError:
             continue
         return
-    raise SystemExit("the server does not start")
+    raise SystemExit("the server did not start")
 
 
 if __name__ == "__main__":

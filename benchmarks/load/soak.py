@@ -1,9 +1,9 @@
-"""Half an hour at 70 % of capacity: errors, latency and resident memory, as they go.
+"""Run a server at 70 % of capacity for half an hour; record errors, latency and resident memory.
 
-Half of each request's texts are new. The in-process cache is full before the baseline is taken, so later growth is not
-the cache filling up. Capacity is what a closed loop gets through in this same run; it is measured again twice a minute,
-since other work on the machine changes it. One JSON line per stretch goes to --out as it happens, so a run that is cut
-short has still reported what it saw. The second level of the cache is off: its map would count as resident.
+Half of each request's texts are new. The in-process cache is full before the baseline, so later growth is not the
+cache. Capacity is the rate of a closed loop in the same run. It is measured again twice a minute, because other work on
+the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run keeps its results. The cache on
+disk is off, because its map would count as resident.
 """
 
 import argparse
@@ -41,10 +41,10 @@ _GROWTH_GOAL = 0.02
 
 
 class Requests:
-    """An endless supply of requests. Texts have 1 to 24 words, since allocators grow with the variety of shapes.
+    """An endless source of requests; texts have 1 to 24 words, because allocators grow with the variety of shapes.
 
     Args:
-        seed: Of the random choices; the running number alone makes a text new.
+        seed: Seed of the random choices; the running number alone makes a text new.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -53,7 +53,7 @@ class Requests:
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Return the next request: half of the items are new, the others were sent not long ago (none at first)."""
+        """Return the next request: half of the items are new, the others were sent recently (none at first)."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -70,12 +70,12 @@ class Requests:
 
 @dataclass
 class Tally:
-    """The results of the requests of one stretch.
+    """Results of the requests of one stretch.
 
     Attributes:
-        items: Items that came back with a score.
-        errors: Calls and items that did not, by what they said.
-        latency_s: Of each call, from when it was due.
+        items: Scored items.
+        errors: Failed calls and items, by message.
+        latency_s: Latency of each call, from its scheduled time.
     """
 
     items: int = 0
@@ -88,14 +88,14 @@ class Tally:
 
 
 class Sender:
-    """Sender of requests over one channel, without retries: an error is an error."""
+    """Sender of requests over one channel, without retries, so that every error counts."""
 
     def __init__(self, channel: grpc.aio.Channel, requests: Requests) -> None:
         self._score = scoring_pb2_grpc.ScoringStub(channel).Score
         self._requests = requests
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open at any time: what comes back per second is the capacity."""
+        """Keep `in_flight` calls open; answers per second are the capacity."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -106,9 +106,9 @@ class Sender:
         return tally
 
     async def open_loop(self, duration_s: float, requests_per_s: float) -> Tally:
-        """Send one request per interval, whether or not earlier ones are back, and MAX_OPEN calls at most.
+        """Send one request per interval, whether or not earlier ones are back, with at most MAX_OPEN open calls.
 
-        Where a busy machine falls behind, what is late waits here, as at a sensible caller, and latency says so.
+        On a busy machine, late requests wait here, as at a sensible caller, and count as latency.
         """
         tally, room = Tally(), asyncio.Semaphore(MAX_OPEN)
 
@@ -135,13 +135,13 @@ class Sender:
 
 
 def resident_bytes(roots: Sequence[psutil.Process]) -> int:
-    """Return resident size of processes with all their children."""
+    """Return the resident size of processes with all their children."""
     family = [member for root in roots for member in (root, *root.children(recursive=True))]
     return sum(member.memory_info().rss for member in family)
 
 
 class Soak:
-    """One run against servers that are up."""
+    """One run against running servers."""
 
     def __init__(self, server: Server, sender: Sender, out: TextIO) -> None:
         self._server = server
@@ -151,22 +151,24 @@ class Soak:
         self.lines: list[dict[str, Any]] = []
 
     async def fill(self, deadline_s: float) -> None:
-        """Send new texts until the in-process cache has to push entries out, then as many again."""
+        """Send new texts until the in-process cache evicts entries, then as many again."""
         end_s = time.monotonic() + deadline_s
         while not self._server.metric("gradewire_engine_memory_evictions_total"):
             if time.monotonic() > end_s:
-                raise TimeoutError("the cache is not full yet: give --memory-mib a smaller value")
+                raise TimeoutError(
+                    "the cache is not full yet. Use a smaller value of --memory-mib or a longer --fill-s"
+                )
             self._note("fill", await self._sender.closed_loop(5.0, _IN_FLIGHT))
         self._note("fill", await self._sender.closed_loop(time.monotonic() - self._started_s, _IN_FLIGHT))
 
     async def capacity(self) -> float:
-        """Return items per second that a closed loop gets through now."""
+        """Return the current items per second of a closed loop."""
         tally = await self._sender.closed_loop(_PROBE_S, _IN_FLIGHT)
         self._note("capacity", tally)
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Send `share` of capacity for `minutes`; probes of capacity are noted as a phase of their own."""
+        """Send `share` of capacity for `minutes`; capacity probes are a phase of their own."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -199,18 +201,16 @@ class Soak:
 
 
 def report(lines: list[dict[str, Any]]) -> bool:
-    """Print the summary and return whether both goals were met."""
+    """Print the summary; return True if both goals were met."""
     first = next(number for number, line in enumerate(lines) if line["phase"] == "soak")
-    after = lines[first - 1 :]  # the capacity probe before the first stretch is the baseline
+    after = lines[first - 1 :]  # the baseline is the capacity probe before the first stretch
     soaked = [line for line in after if line["phase"] == "soak"]
     errors: dict[str, int] = {}
     for line in lines:
         for what, count in line["errors"].items():
             errors[what] = errors.get(what, 0) + count
     good = not errors
-    print(
-        f"{sum(line['items'] for line in lines):,} items, of them {sum(line['items'] for line in soaked):,} in the soak"
-    )
+    print(f"{sum(line['items'] for line in lines):,} items, {sum(line['items'] for line in soaked):,} in the soak")
     print(f"errors: {errors or 0} (goal: 0)")
     p50_ms, p99_ms = np.median([line["p50_ms"] for line in soaked]), max(line["p99_ms"] for line in soaked)
     print(f"p50 {p50_ms:.1f} ms, p99 of the worst stretch {p99_ms:.1f} ms")
@@ -230,7 +230,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
 
 
 async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
-    """Fill the cache, then soak the server; return the lines that were written."""
+    """Fill the cache, then soak the server; return the written lines."""
     async with grpc.aio.insecure_channel(server.address) as channel:
         soak = Soak(server, Sender(channel, Requests()), out)
         await soak.fill(arguments.fill_s)
@@ -239,14 +239,14 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Start the servers, soak them, print the summary; exit code 1 where a goal was missed."""
+    """Start the servers, soak them and print the summary; return exit code 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--share", type=float, default=0.7, help="of capacity")
+    parser.add_argument("--share", type=float, default=0.7, help="load relative to capacity")
     parser.add_argument("--memory-mib", type=int, default=16, help="size of the in-process cache")
-    parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill it")
-    parser.add_argument("--renew-s", type=float, default=30, help="capacity is measured again this often")
+    parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill the cache")
+    parser.add_argument("--renew-s", type=float, default=30, help="seconds between measurements of capacity")
     parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per stretch")
     arguments = parser.parse_args()
     with ExitStack() as stack:

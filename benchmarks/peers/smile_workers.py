@@ -1,8 +1,7 @@
-"""One way of computing SMILE per process, which `smile_vs_sentence_transformers` drives over JSON lines.
+"""Worker with one way to compute SMILE, driven by `smile_vs_sentence_transformers` over JSON lines.
 
-A worker reads one block of rows per line and answers one line: seconds, texts, tokens, encoder calls and the scores.
-All workers use the same weights and the same number of threads; they differ in which texts are embedded, and by which
-program.
+A worker reads a block of rows per line and answers with a line: seconds, texts, tokens, encoder calls and scores. All
+workers use the same weights and number of threads; they differ in the embedded texts and in the embedding program.
 """
 
 import argparse
@@ -31,7 +30,7 @@ Answer = dict[str, Any]
 
 
 def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
-    """Return all windows of the prediction that have as many words as the reference (SMILE's keyword term)."""
+    """Return all windows of the prediction with as many words as the reference (SMILE's keyword term)."""
     words, n = prediction.words, len(reference.words)
     if len(words) <= n:
         return [" ".join(words)]
@@ -49,7 +48,7 @@ def row_texts(row: Row) -> list[str]:
 
 
 def texts_that_matter(row: Row) -> list[str]:
-    """Return the texts that `v1` embeds: no window where a reference is said word for word (docs/adr/0007)."""
+    """Return the texts that `v1` embeds: no window if the answer contains a reference word for word (docs/adr/0007)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     if texts.held:
         return [texts.prediction, *texts.sentences]
@@ -58,7 +57,7 @@ def texts_that_matter(row: Row) -> list[str]:
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
-    """Return SMILE `v1` from the vectors of `row_texts(row)`, straight from the definition."""
+    """Return SMILE `v1` from the vectors of `row_texts(row)`, directly from the definition."""
     prediction = normalise(row["prediction"])
     present, best, position = set(prediction.words), 0.0, 1
     for raw in row["references"]:
@@ -74,7 +73,7 @@ def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
 
 
 def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
-    """Embed everything in one `encode()` per block, as a script around sentence-transformers would."""
+    """Embed everything in one `encode()` per block, like a script for sentence-transformers."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -114,7 +113,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """Run `session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
+    """Run only `session.run` over the unique texts of `v1`, sorted by length; tokenization is not timed."""
     from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 
@@ -144,13 +143,13 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
 
 
 def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
-    """Use a server of its own and the Python client: a block cold, its references prepared if asked for, then warm.
+    """Use a server and the Python client: a block cold, with prepared references on request, then warm.
 
     Args:
         stack: Stops the server.
-        metric: As the client names it.
-        prepared: Whether references are prepared before the clock starts.
-        threads: Runs of the encoder at the same time, of one thread each.
+        metric: Name of the metric in the client.
+        prepared: True to prepare references before the clock starts.
+        threads: Number of simultaneous encoder runs, one thread each.
     """
     from benchmarks.common.servers import start_engine
 
@@ -162,7 +161,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
     client = stack.enter_context(Client(server.address, deadline_s=600))
 
     def counters() -> dict[str, float]:
-        """Return what the encoder has done so far: texts, tokens (padding included) and runs."""
+        """Return the encoder's work so far: texts, tokens (with padding) and runs."""
         return {
             "texts": server.metric("gradewire_engine_batch_texts_sum"),
             "tokens": server.metric("gradewire_engine_batch_tokens_sum"),
@@ -196,7 +195,7 @@ def main() -> None:
     """Answer blocks until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=["torch", "onnx", "bare", "v1", "fast", "fast-prepared"])
-    parser.add_argument("--checkpoint", type=Path, help="folder of the encoder in Hugging Face's form (torch, onnx)")
+    parser.add_argument("--checkpoint", type=Path, help="the encoder as a Hugging Face folder (torch, onnx)")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -1,4 +1,4 @@
-"""Debian packages without installing them: downloaded by apt, unpacked into the user's cache."""
+"""Debian packages without installation: downloaded with apt and unpacked into the user's cache."""
 
 import fcntl
 import hashlib
@@ -13,25 +13,25 @@ _TIMEOUT_S = 300
 
 
 class PackageMissingError(RuntimeError):
-    """A package cannot be downloaded; the message says why and what to do."""
+    """Error: a package cannot be downloaded; the message has the reason and the remedy."""
 
 
 def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
-    """Unpacks a package and the named dependencies; two processes may ask at once, and later calls download nothing.
+    """Unpack a package and the named dependencies; concurrent calls are safe, and later ones download nothing.
 
-    Nothing is configured and no script of a package runs: the files lie as they would below "/". A caller that runs a
-    program among them has to tell it where its libraries are.
+    Nothing is configured and no script of a package runs: the files lie as they would below "/". A caller of a program
+    among them must set its library path.
 
     Args:
-        package: Debian's name of it.
-        dependencies: Names of further packages whose files go into the same tree.
-        cache: Directory for the trees; the user's cache directory unless given.
+        package: Debian name of the package.
+        dependencies: Names of other packages whose files go into the same tree.
+        cache: Directory for the trees; default: the user's cache directory.
 
     Returns:
-        The root of the tree: `unpacked("prometheus") / "usr/bin/prometheus"`.
+        Root of the tree: `unpacked("prometheus") / "usr/bin/prometheus"`.
 
     Raises:
-        PackageMissingError: apt is not installed, or cannot get one of them.
+        PackageMissingError: apt is missing or cannot download a package.
     """
     names = (package, *dependencies)
     key = package
@@ -48,14 +48,11 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
 
 
 def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
-    """Trees that hold the package, with whatever dependencies, from earlier calls; asks apt nothing.
+    """Return the roots of trees with the package, newest first, with any dependencies, without apt.
 
     Args:
         package: As for `unpacked`.
         cache: As for `unpacked`.
-
-    Returns:
-        Their roots, the newest first.
     """
     directory = cache or platformdirs.user_cache_path("gradewire")
     trees = [*directory.glob(f"{package}/package"), *directory.glob(f"{package}-{'[0-9a-f]' * 12}/package")]
@@ -64,7 +61,7 @@ def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
 
 def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise PackageMissingError(f"{', '.join(names)}: there is no apt to get it with; install it by hand")
+        raise PackageMissingError(f"cannot download {', '.join(names)} because apt is missing. Install by hand")
     with tempfile.TemporaryDirectory(dir=directory) as scratch_name:
         scratch = Path(scratch_name)
         _download(names, scratch)
@@ -73,12 +70,12 @@ def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
             raise PackageMissingError(f"apt gave {len(archives)} archives for {', '.join(names)}")
         for archive in archives:
             _run(["dpkg-deb", "--extract", str(archive), str(scratch / "package")], scratch)
-        # Last, so that an interrupted download leaves nothing that looks complete.
+        # The rename is last, so that an interrupted download leaves nothing that looks complete.
         (scratch / "package").rename(tree)
 
 
 def _download(names: tuple[str, ...], scratch: Path) -> None:
-    """Downloads by the machine's package lists, or by fresh ones in `scratch` where those are missing or old."""
+    """Download with the machine's package lists, or with new ones in `scratch` if those are missing or old."""
     command = ["apt-get", "--quiet", "--quiet", "-o", "APT::Sandbox::User=root"]
     private = ["-o", f"Dir::State={scratch}/state", "-o", f"Dir::Cache={scratch}/cache"]
     try:
@@ -86,8 +83,8 @@ def _download(names: tuple[str, ...], scratch: Path) -> None:
     except PackageMissingError:
         for part in ("state/lists/partial", "cache/archives/partial"):
             (scratch / part).mkdir(parents=True)
-        # Without this mode apt calls an update a success in which nothing could be fetched. One archive of several may
-        # be out of reach and the package still come from another: the download decides.
+        # By default, apt reports success for an update that fetched nothing. This mode makes it fail. One of several
+        # archives may be unreachable while another has the package, so the download decides.
         unreachable = ""
         try:
             _run([*command, *private, "-o", "APT::Update::Error-Mode=any", "update"], scratch)
@@ -96,7 +93,7 @@ def _download(names: tuple[str, ...], scratch: Path) -> None:
         try:
             _run([*command, *private, "download", *names], scratch)
         except PackageMissingError as error:
-            raise PackageMissingError(f"{unreachable}{error}; install what is missing by hand") from error
+            raise PackageMissingError(f"{unreachable}{error}. Install the missing packages by hand") from error
 
 
 def _run(command: list[str], directory: Path) -> None:

@@ -1,7 +1,7 @@
-"""A lock on a directory that one process holds at a time, and the number of that process.
+"""A lock on a directory for one process at a time, and the number of that process.
 
-The kernel keeps the lock, which ends with its process, and names its holder: a process number in a file may belong to
-another process by the time it is read.
+The kernel keeps the lock, frees it when the process ends, and knows the holder. A process number in a file may belong
+to another process when it is read.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ _FLOCK: Final = "hhqqi4x"
 
 @contextmanager
 def held(state: Path) -> Iterator[bool]:
-    """Locks `state` for the block; gives False where another process has it."""
+    """Lock `state` for the block; yield False if another process holds it."""
     with (state / "lock").open("a") as lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,7 +30,7 @@ def held(state: Path) -> Iterator[bool]:
 
 
 def holder(state: Path) -> int:
-    """Number of the process that holds `state`, 0 for none, as the kernel knows it; never this process's own."""
+    """Return the number of the process that holds `state` according to the kernel, or 0; never this process's own."""
     with (state / "lock").open("a") as lock:
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_GETLK, question))
@@ -38,7 +38,7 @@ def holder(state: Path) -> int:
 
 
 def ask_to_end(state: Path, process: int) -> None:
-    """Sends SIGTERM to a process if it still holds `state`."""
+    """Send SIGTERM to a process if it still holds `state`."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:

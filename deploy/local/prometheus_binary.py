@@ -1,4 +1,4 @@
-"""Where Prometheus comes from without containers: the PATH, an earlier download, or Debian's package, unpacked."""
+"""Prometheus without containers: from the PATH, an earlier download, or Debian's unpacked package."""
 
 import shutil
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from deploy.local.apt_package import PackageMissingError, unpacked
 
 
 class PrometheusMissingError(RuntimeError):
-    """Prometheus is not installed and cannot be downloaded; the message says why and what to do."""
+    """Error: Prometheus is not installed and cannot be downloaded; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class PrometheusBinaries:
 
 
 def prometheus_binaries(cache: Path | None = None) -> PrometheusBinaries:
-    """Finds Prometheus, or unpacks Debian's package into `cache`; two processes may ask at once.
+    """Find Prometheus, or unpack Debian's package into `cache`; concurrent calls are safe.
 
     Args:
-        cache: Directory for unpacked packages; the user's cache directory unless given.
+        cache: Directory for unpacked packages; default: the user's cache directory.
 
     Raises:
-        PrometheusMissingError: It is not installed, and apt cannot get it.
+        PrometheusMissingError: Prometheus is not installed, and apt cannot download it.
     """
     server, promtool = shutil.which("prometheus"), shutil.which("promtool")
     if server and promtool:

@@ -1,8 +1,8 @@
-"""Starts a whole deployment as plain processes of this machine, each once those before it are healthy, and stops it.
+"""Run a whole deployment as plain processes on this machine; a part starts when the parts before it are healthy.
 
-`python -m deploy.local.up` is what `make up` runs: Triton (the real server, emulated backend) and Valkey, then
-gradewire, then Prometheus, on loopback addresses. It stays in the foreground: Ctrl-C, or `--down` from elsewhere, stops
-everything in reverse order. When one part ends, it says which and stops the rest. Linux only, as Triton is.
+`make up` runs `python -m deploy.local.up`: Triton (the real server, emulated backend) and Valkey, then gradewire, then
+Prometheus, on loopback addresses. It stays in the foreground. Ctrl-C here or `--down` elsewhere stops all parts in
+reverse order. When a part ends, it prints the name and stops the others. Linux only, like Triton.
 """
 
 import argparse
@@ -29,15 +29,15 @@ _DOWN_S = 120.0
 
 
 class UpError(RuntimeError):
-    """The deployment cannot start, or a part has ended; the message says which and why."""
+    """Error: the deployment cannot start, or a part has ended; the message names it and the reason."""
 
 
 class Stopped(BaseException):
-    """A signal asked for the end."""
+    """Error: a signal arrived to end the deployment."""
 
 
 class Supervisor:
-    """Running parts; `stop` ends them in the reverse of the order they were started in."""
+    """Running parts; `stop` ends them in reverse order of their start."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -46,7 +46,7 @@ class Supervisor:
         self._interruptible = False
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Remembers the first, which `check` raises once nothing is half done; a second ends everything at once."""
+        """Keep the first signal for `check`, which raises it between steps; a second signal ends everything at once."""
         del number, frame
         if self._asked:
             self.kill()
@@ -57,7 +57,7 @@ class Supervisor:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """A block that may take minutes and starts no part: a signal ends it where it is."""
+        """Allow a signal to end this block, which may take minutes and starts no part."""
         self._interruptible = True
         try:
             self.check()
@@ -66,11 +66,11 @@ class Supervisor:
             self._interruptible = False
 
     def start(self, stage: Sequence[Part]) -> None:
-        """Starts parts side by side and waits until all are ready.
+        """Start parts together and wait until all are ready.
 
         Raises:
-            UpError: One ended, or was not ready in time.
-            Stopped: A signal came.
+            UpError: A part ended, or was not ready in time.
+            Stopped: A signal arrived.
         """
         for part in stage:
             self._running.append((part, self._spawn(part)))
@@ -85,7 +85,7 @@ class Supervisor:
             time.sleep(_POLL_S)
 
     def check(self) -> None:
-        """Raises UpError when a part has ended, Stopped when a signal has come."""
+        """Raise UpError if a part has ended, Stopped if a signal has arrived."""
         if self._asked:
             raise Stopped
         for part, process in self._running:
@@ -94,27 +94,27 @@ class Supervisor:
                 raise UpError(f"{part.name} ended with exit code {code}; {self._end_of_log(part)}")
 
     def stop(self) -> None:
-        """Asks the parts to end (SIGTERM), last first; ends at once what takes too long."""
+        """Stop the parts (SIGTERM), last first; kill those that take too long."""
         while self._running:
             part, process = self._running[-1]
             process.terminate()
             try:
                 process.wait(part.stop_s)
             except subprocess.TimeoutExpired:
-                _say(f"{part.name} did not end within {part.stop_s:g} s and is killed")
+                _say(f"{part.name} did not stop within {part.stop_s:g} s; killing it")
                 process.kill()
                 process.wait()
             self._running.pop()
 
     def kill(self) -> None:
-        """Ends everything at once and does not wait: the signal may have come during a wait for one of the parts."""
+        """Kill everything without waiting, because the signal may have arrived during a wait for a part."""
         for _, process in reversed(self._running):
             process.kill()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
         # The kernel ends a part when this process ends, however that happens.
         guard = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
-        # A user's settings (another repository, tokens, addresses) must not leak into what runs here.
+        # A user's settings (another repository, tokens, addresses) must not affect these processes.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")} | {
             name: os.environ[name] for name in ("GRADEWIRE_TRITON_ENVIRONMENT",) if name in os.environ
         }
@@ -125,7 +125,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches this process only, which ends the parts in order
+                start_new_session=True,  # Ctrl-C reaches only this process, which stops the parts in order
             )
 
     def _end_of_log(self, part: Part) -> str:
@@ -135,13 +135,13 @@ class Supervisor:
 
 
 def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, processes: int = 0) -> None:
-    """Runs the deployment until SIGINT or SIGTERM; a second signal ends it at once.
+    """Run the deployment until SIGINT or SIGTERM; a second signal kills it.
 
     Args:
         state: Directory for logs, data and addresses.
-        ports: By name, as in `PORTS`; 0 takes a free one.
-        repository: Of models; None: where they are built.
-        processes: Server processes of gradewire; 0: as many as the cores ask for.
+        ports: Ports by name, as in `PORTS`; 0 means a free one.
+        repository: Model repository; None means that of built models.
+        processes: Server processes of gradewire; 0 means a number that fits the cores.
 
     Raises:
         UpError: A port is taken, or a part did not start or has ended.
@@ -151,7 +151,9 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, proces
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, supervisor.on_signal)
     try:
-        _say("starting Triton and Valkey (the first start installs Triton's environment: a minute or two) …")
+        _say(
+            "starting Triton and Valkey (the first start installs Triton's environment, which takes a minute or two) …"
+        )
         supervisor.start([parts.valkey(state, ports), parts.triton(state, ports, repository)])
         _say("starting gradewire …")
         supervisor.start([parts.gradewire(ports, repository, processes)])
@@ -169,7 +171,7 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, proces
     except Stopped:
         _say("stopping …")
     except UpError:
-        _say("something is wrong; stopping the rest …")
+        _say("a part failed; stopping the others …")
         raise
     finally:
         (state / "addresses.json").unlink(missing_ok=True)
@@ -178,10 +180,10 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, proces
 
 
 def down(state: Path) -> None:
-    """Stops the deployment that uses `state`, and waits until it is gone; does nothing where there is none.
+    """Stop the deployment that uses `state` and wait for its end; do nothing if it does not run.
 
     Raises:
-        UpError: It did not end in time.
+        UpError: It did not stop in time.
     """
     give_up = time.monotonic() + _DOWN_S
     first = holder(state)
@@ -189,16 +191,16 @@ def down(state: Path) -> None:
         ask_to_end(state, first)
     while first and holder(state) == first:
         if time.monotonic() > give_up:
-            raise UpError(f"it did not stop within {_DOWN_S:g} s")
+            raise UpError(f"the deployment in {state} did not stop within {_DOWN_S:g} s")
         time.sleep(_POLL_S)
     _say("stopped" if first else "nothing runs")
 
 
 def _choose(ports: Mapping[str, int]) -> dict[str, int]:
-    """Replaces zeros by free ports.
+    """Replace zeros by free ports.
 
     Raises:
-        UpError: One that was asked for is taken.
+        UpError: A requested port is taken.
     """
     probes = {}
     try:
@@ -208,7 +210,7 @@ def _choose(ports: Mapping[str, int]) -> dict[str, int]:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError as error:
-                raise UpError(f"port {port} is taken; --{name}-port takes another, 0 any free one") from error
+                raise UpError(f"port {port} is taken. Choose another with --{name}-port (0: any free one)") from error
         return {name: int(probe.getsockname()[1]) for name, probe in probes.items()}
     finally:
         for probe in probes.values():
@@ -231,9 +233,9 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Returns the exit code."""
+    """Return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--down", action="store_true", help="stop what an earlier call started")
+    parser.add_argument("--down", action="store_true", help="stop the deployment of an earlier call")
     parser.add_argument("--state", type=Path, default=Path(".up"), help="logs, data and addresses (default: .up)")
     parser.add_argument("--repository", type=Path, help="Triton model repository (default: where models are built)")
     parser.add_argument(
@@ -250,7 +252,9 @@ def main() -> int:
             return 0
         with held(state) as ours:
             if not ours:
-                _say(f"it runs already; {state}/addresses.json says where, `make down` stops it")
+                _say(
+                    f"a deployment runs already, at the addresses in {state}/addresses.json. To stop it, run: make down"
+                )
                 return 0
             ports = {name: getattr(arguments, f"{name.replace('-', '_')}_port") for name in PORTS}
             up(state, ports, repository=arguments.repository, processes=arguments.processes)

@@ -1,4 +1,4 @@
-"""Hugging Face: a Seq2SeqTrainer generates, and `compute_metrics` hands over.
+"""Validation in Hugging Face: a Seq2SeqTrainer generates answers, and `compute_metrics` submits them.
 
 Run it beside a server: python -m examples.training.hugging_face_trainer --server 127.0.0.1:50051 --directory runs/hf
 """
@@ -24,7 +24,7 @@ from gradewire.integrations.training.hugging_face import ValidationCallback
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """A token for each word of the questions and answers."""
+    """Make a tokenizer with one token for each word of the questions and answers."""
     words = ["<pad>", "</s>", "<unk>", "What", "is", "plus", "?", *NUMBERS]
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))  # noqa: S106 - no secret
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -38,11 +38,11 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def main() -> None:
-    """Trains."""
+    """Train the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
-    parser.add_argument("--directory", type=Path, required=True, help="of the run: spool, logs, checkpoints")
-    parser.add_argument("--metrics", default="exact_match,smile", help="what to score by")
+    parser.add_argument("--directory", type=Path, required=True, help="directory of the run: spool, logs, checkpoints")
+    parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")
     parser.add_argument(
         "--wait-s", type=float, default=0.0, help="wait for scores, and keep the best checkpoint by them"
     )

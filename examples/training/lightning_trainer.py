@@ -1,4 +1,4 @@
-"""Lightning: `validation_step` returns items, and one callback does the rest.
+"""Validation in Lightning: `validation_step` returns items, and one callback does the rest.
 
 Run it beside a server: python -m examples.training.lightning_trainer --server 127.0.0.1:50051 --directory runs/pl
 """
@@ -19,21 +19,21 @@ from gradewire.integrations.training.lightning import ValidationCallback
 
 
 class AdderModule(LightningModule):  # type: ignore[misc]  # mypy runs without lightning
-    """`Adder` in a module of Lightning's."""
+    """`Adder` as a Lightning module."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model = Adder()
 
     def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         del batch_idx
         _, numbers = batch
         loss: torch.Tensor = functional.cross_entropy(self.model(numbers), numbers.sum(dim=1))
         return loss
 
     def validation_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
-        """The answers of a batch, as items."""
+        """Return the answers of a batch as items."""
         del batch_idx
         places, numbers = batch
         said = answers(self.model, numbers)
@@ -41,17 +41,17 @@ class AdderModule(LightningModule):  # type: ignore[misc]  # mypy runs without l
         return {"items": [{**ROWS[place], "id": str(place), "prediction": answer} for place, answer in rows]}
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam."""
+        """Return Adam."""
         return torch.optim.Adam(self.parameters(), lr=1e-3)
 
 
 def main() -> None:
-    """Trains."""
+    """Train the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
-    parser.add_argument("--directory", type=Path, required=True, help="of the run: spool and logs")
-    parser.add_argument("--metrics", default="exact_match,smile", help="what to score by")
-    parser.add_argument("--devices", type=int, default=1, help="processes that train")
+    parser.add_argument("--directory", type=Path, required=True, help="directory of the run: spool and logs")
+    parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")
+    parser.add_argument("--devices", type=int, default=1, help="number of training processes")
     arguments = parser.parse_args()
 
     seed_everything(0)

@@ -1,4 +1,4 @@
-"""A loop of your own: every 25 steps its answers are handed over, and the loop goes on.
+"""Validation in your own loop: it submits its answers every 25 steps and continues.
 
 Run it beside a server: python -m examples.training.plain_loop --server 127.0.0.1:50051 --directory runs/plain
 """
@@ -15,12 +15,14 @@ from gradewire.integrations.training.sinks import available_sinks
 
 
 def main() -> None:
-    """Trains, and prints the scores of each validation."""
+    """Train, and print the scores of each validation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
-    parser.add_argument("--directory", type=Path, required=True, help="of the run: spool, scores.csv, tensorboard")
-    parser.add_argument("--metrics", default="exact_match,smile", help="what to score by")
-    parser.add_argument("--steps", type=int, default=200, help="of the training")
+    parser.add_argument(
+        "--directory", type=Path, required=True, help="directory of the run: spool, scores.csv, tensorboard"
+    )
+    parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")
+    parser.add_argument("--steps", type=int, default=200, help="number of training steps")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""torchmetrics: each rank scores its own answers, `compute` gives all ranks the same means.
+"""Validation in torchmetrics: each rank scores its own answers; `compute` returns the same means on all ranks.
 
 Run it beside a server: torchrun --nproc-per-node 2 -m examples.training.torch_metric_ranks --server 127.0.0.1:50051
 """
@@ -16,10 +16,10 @@ from gradewire.integrations.training.torch_metric import GradewireMetric
 
 
 def main() -> None:
-    """Trains on two ranks, and prints what each of them computes."""
+    """Train on two ranks and print the values of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
-    parser.add_argument("--metrics", default="exact_match,smile", help="what to score by")
+    parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")
     arguments = parser.parse_args()
 
     distributed.init_process_group("gloo")

@@ -52,5 +52,5 @@ def test_a_package_that_is_not_there_is_named_and_leaves_no_tree(
 
 def test_without_apt_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(PackageMissingError, match="no apt"):
+    with pytest.raises(PackageMissingError, match="apt is missing"):
         unpacked("wordnet-base", cache=tmp_path)

@@ -49,7 +49,7 @@ def test_a_number_that_is_given_holds(chart: HelmChart) -> None:
 
 
 def test_a_quantity_that_cannot_be_read_is_named(chart: HelmChart) -> None:
-    with pytest.raises(helm_python.HelmRenderError, match="resources: 4cores is no quantity"):
+    with pytest.raises(helm_python.HelmRenderError, match="resources: cannot read the quantity 4cores"):
         _processes(chart, {"resources": {"requests": {"cpu": "4cores", "memory": "1Gi"}}})
 
 

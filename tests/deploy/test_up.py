@@ -108,7 +108,7 @@ def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) ->
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(up.UpError, match=rf"port {port} is taken; --valkey-port"):
+        with pytest.raises(up.UpError, match=rf"port {port} is taken\. Choose another with --valkey-port"):
             up.up(tmp_path, {"valkey": port}, repository=None)
     assert not list(tmp_path.glob("*.log"))
 

@@ -110,7 +110,7 @@ def test_a_processor_without_the_instruction_is_told(tmp_path: Path) -> None:
     assert bf16_instruction(info) == "avx512_bf16"
     info.write_text("processor : 0\nflags\t\t: fpu avx512f avx512_bf16 amx_bf16\n")
     assert bf16_instruction(info) == "amx_bf16"
-    with pytest.raises(Bf16UnavailableError, match="cannot be read"):
+    with pytest.raises(Bf16UnavailableError, match="cannot read"):
         bf16_instruction(tmp_path / "missing")
 
 

@@ -1,8 +1,8 @@
-"""A stand-in for the AVE benchmark, made from labelled short answers: no row of AVE itself is in it.
+"""A stand-in for the AVE benchmark, made from labelled short answers; it contains no row of AVE itself.
 
-Part 1 is the row as it is, part 2 describes its prediction in three sentences, part 3 writes its references in another
-form that means the same. SFVE's paper (section 3.3) had a language model write the descriptions and people check them;
-here templates and dictionaries do it, so every row says how it was made and can be made again.
+Part 1 is the original row, part 2 describes its prediction in three sentences, part 3 writes its references in another
+form with the same meaning. SFVE's paper (section 3.3) had a language model write the descriptions and annotators check
+them. Here templates and dictionaries do it, so every row names its method and can be made again.
 """
 
 from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in

@@ -38,26 +38,31 @@ Examples:
   python -m benchmarks.agreement.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl
   gradewire bench ave standin.jsonl --half b
 
-Part 1 is a row as it is: a short prediction that is no exact match of a reference. Part 2 says the prediction in three
-sentences, part 3 has the references in another form: a noun in its other number, a synonym, a verb in another tense, a
-date or number written otherwise, the name of a person as in an index; what has none of these stays, and is counted.
-Same rows and seed, same file.""",
+Part 1 is an original row: a short prediction that is no exact match of a reference. Part 2 says the prediction in three
+sentences. Part 3 has the references in another form: a noun in its other number, a synonym, a verb in another tense,
+another spelling of a date or number, or the name of a person as in an index. References without another form stay, and
+are counted. The same rows and seed give the same file.""",
 )
 @input_options
-@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated.")
-@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write, JSONL.")
+@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Use only these rows. May be repeated.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the stand-in to this file (JSONL).",
+)
 @click.option(
     "--max-words",
     type=click.IntRange(min=1),
     default=MAX_WORDS,
     show_default=True,
-    help="Longer predictions are left out: they are descriptions already.",
+    help="Skip longer predictions, which are descriptions already.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice among sentences and forms.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among sentences and forms.")
 @click.option(
     "--wordnet",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="WordNet's files; default: where the server's setting wordnet_directory says, else the usual places.",
+    help="Directory of WordNet's files; default: the server's setting wordnet_directory, or the usual places.",
 )
 def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
@@ -70,7 +75,7 @@ def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **option
     for sentence in _sentences(found, unlabelled):
         click.echo(sentence, err=True)
     if not found.rows:
-        raise InputError(f"{source.name} has no row for a stand-in: see above what was left out")
+        raise InputError(f"{source.name} has no row for a stand-in; see the reasons above")
     write_text(out, "".join(f"{json.dumps(asdict(row), ensure_ascii=False)}\n" for row in found.rows))
     click.echo(f"{len(found.rows)} samples written to {out}", err=True)
 
@@ -80,13 +85,13 @@ def _open_wordnet(directory: Path) -> WordNet:
         return WordNet(directory.expanduser())
     except (OSError, ValueError) as error:
         raise InputError(
-            f"WordNet's files in {directory} cannot be read ({error}): install them (Debian: apt-get install "
+            f"cannot read WordNet's files in {directory} ({error}). Install them (Debian: apt-get install "
             "wordnet-base) or name their directory"
         ) from error
 
 
 def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
-    """Return the rows with a label and readable texts; note the places of the others."""
+    """Return the rows with a label and readable texts; note the positions of the others."""
     for row in rows:
         item = row.item or {}
         given = item.get("references", [])
@@ -108,12 +113,12 @@ def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAns
 
 def _sentences(found: StandIn, unlabelled: list[str]) -> Iterator[str]:
     if unlabelled:
-        yield f"{len(unlabelled)} rows were left out: no label, or no text where one must be (first at {unlabelled[0]})"
+        yield f"{len(unlabelled)} rows were left out: label or text missing (first at {unlabelled[0]})"
     for reason, count in found.left_out.items():
         yield f"{count} rows were left out: {reason}"
     if found.rows:
         yield f"descriptions: {_counts(found.forms)}"
-        yield f"references: {_counts(found.shifts)}; {found.kept_rows} samples keep all of theirs"
+        yield f"references: {_counts(found.shifts)}; {found.kept_rows} samples keep all references"
 
 
 def _counts(counted: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""Part 2: three sentences that say a short answer, by what the question asks for; the same for a wrong one."""
+"""Part 2: three sentences that say a short answer, by the kind of question; the same for a wrong answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, QuestionKind] = {
 }
 _DATED = frozenset({"year", "years", "date", "day", "month", "decade", "century", "season"})
 _MOST_NOUN_WORDS = 5
-# Questions are sentences; of a longer text only the beginning is looked at.
+# Questions are sentences; only the beginning of a longer text is read.
 _LOOKED_AT_CHARACTERS = 1000
 PLAIN: Mapping[QuestionKind, tuple[str, ...]] = {
     "person": ("It was {p}.", "That would be {p}.", "{p} is the one.", "The person is {p}."),
@@ -126,21 +126,21 @@ _DAY_OF_MONTH = re.compile(rf"\b(?:(?:{MONTH})\.?\s+{DAY}|{DAY}\s+(?:of\s+)?(?:{
 _PERIOD = re.compile(rf"(?:the\s+)?(?:(?:{MONTH})\.?,?\s+)?(?:1[0-9]|20)[0-9]{{2}}s?|(?:{MONTH})", re.IGNORECASE)
 _LED_IN = re.compile(r"(?:in|on|at|by|during|since|from|around|after|before|between)\b", re.IGNORECASE)
 _COPULAS = frozenset({"is", "was", "are", "were"})
-# Their subject follows: "who did she marry".
+# Auxiliaries whose subject follows: "who did she marry".
 _OF_OTHERS = frozenset({"did", "do", "does"})
 _LONGEST_QUOTED_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question taken apart.
+    """A parsed question.
 
     Attributes:
-        text: Its words without the mark at the end, blanks made one.
-        kind: What it asks for; "named" for one that names it: "what genre", "which two countries".
-        noun: These words, for instance "genre"; "" where it names nothing.
-        rest: Words after the question word and, where there is one, the noun.
-        opens: Whether the question word comes first.
+        text: Words without the final mark, with single blanks.
+        kind: Kind of answer; "named" if the question names it: "what genre", "which two countries".
+        noun: These words, for instance "genre"; "" if there are none.
+        rest: Words after the question word and the noun, if any.
+        opens: True if the question word comes first.
     """
 
     text: str
@@ -151,7 +151,7 @@ class Question:
 
 
 def asked(question: str) -> Question:
-    """Take a question apart."""
+    """Parse a question."""
     text = " ".join(question[:_LOOKED_AT_CHARACTERS].split()).strip(' "?.!')
     words = text.split()
     if words and words[0].lower() in AUXILIARIES:
@@ -171,7 +171,7 @@ def asked(question: str) -> Question:
 
 
 def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words between "what" and the verb, which name what is asked for; empty where that is unclear."""
+    """Return the words between "what" and the verb, which name the kind of answer; empty if unclear."""
     for place, word in enumerate(words[: _MOST_NOUN_WORDS + 1]):
         if word.lower() in AUXILIARIES:
             return words[:place]
@@ -185,7 +185,7 @@ class Description(NamedTuple):
 
     Attributes:
         text: The sentence.
-        form: How it was made: "plain", "wordy", and "restated" from the question's words or "quoted" with them.
+        form: Method: "plain", "wordy", and "restated" from the question's words or "quoted" with them.
     """
 
     text: str
@@ -197,9 +197,9 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
 
     Args:
         question: May be empty.
-        answer: Some words; put in as they are, without a full stop at the end.
-        key: Chooses among the templates: same key, same sentences.
-        words: For the number of nouns and the forms of verbs.
+        answer: Some words, inserted unchanged except for a final full stop.
+        key: Selects the templates; the same key gives the same sentences.
+        words: Numbers of nouns and forms of verbs.
     """
     taken = asked(question)
     said = answer.strip().rstrip(".") or answer.strip()
@@ -217,7 +217,7 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
 
 
 def _restated(question: Question, answer: str, words: WordForms) -> str | None:
-    """Return the question as a statement with the answer in its place; None where its grammar is not plain enough."""
+    """Return the question as a statement with the answer inside; None if its grammar is not simple enough."""
     rest = question.rest
     if not question.opens or not rest:
         return None
@@ -236,7 +236,7 @@ def _restated(question: Question, answer: str, words: WordForms) -> str | None:
 
 
 def _says_of_it(rest: Sequence[str], words: WordForms) -> bool:
-    """Return whether the subject of the verb is asked for: "has the most lakes", "is known as", not "is it in"."""
+    """Return True if the question asks for the verb's subject: "has the most lakes", "is known as", not "is it in"."""
     if rest[0].lower() in _COPULAS:
         return len(rest) > 1 and words.is_participle(rest[1])
     return rest[0].lower() in AUXILIARIES - _OF_OTHERS
@@ -247,7 +247,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """Return the time with the preposition that it takes; unchanged where it has one or the right one is unknown."""
+    """Return the time with its preposition; unchanged if it has one or the right one is unknown."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):
@@ -261,5 +261,5 @@ def _chosen(templates: Sequence[str], key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital letter first and one mark at its end."""
+    """Return the text with a capital at the beginning and one mark at the end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,4 +1,4 @@
-"""Rows of the stand-in, from labelled rows."""
+"""Make the rows of the stand-in from labelled rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
-# Changes when the same rows and seed give other texts.
+# Raise this when the same rows and seed give other texts.
 VERSION = 1
 MAX_WORDS = 5
 _MAX_CHARACTERS = 200
@@ -28,15 +28,15 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledAnswer:
-    """A row that people labelled.
+    """A row with a human label.
 
     Attributes:
-        id: As the file calls it.
-        question: "" without.
+        id: Id in the file.
+        question: "" without one.
         references: At least one.
-        prediction: What a model answered.
+        prediction: Answer of a model.
         label: Human label, any scale.
-        dataset: "" without.
+        dataset: "" without one.
     """
 
     id: str
@@ -52,18 +52,18 @@ class StandInRow:
     """A sample with its three parts.
 
     Attributes:
-        id: Of the labelled row.
-        question: Of the labelled row.
-        references: Of the labelled row; parts 1 and 2 are compared with them.
-        prediction: Of the labelled row; parts 1 and 3 compare it.
+        id: Id of the labelled row.
+        question: From the labelled row.
+        references: From the labelled row; parts 1 and 2 are compared with them.
+        prediction: From the labelled row; parts 1 and 3 compare it.
         descriptions: Part 2: sentences that say the prediction.
         shifted_references: Part 3: each reference in another form.
         label: Human label.
-        dataset: Of the labelled row.
+        dataset: From the labelled row.
         half: Half of the question (`gradewire_stats.calibration.labelled_rows`).
-        question_kind: What the question asks for.
-        description_forms: How each description was made.
-        shifts: How each reference was shifted; "kept" where it was not.
+        question_kind: Kind of the question's answer.
+        description_forms: Method of each description.
+        shifts: Method for each reference; "kept" if it is unchanged.
         made: Generator's version and seed.
     """
 
@@ -84,14 +84,14 @@ class StandInRow:
 
 @dataclass(slots=True)
 class StandIn:
-    """The rows, and what was done to them.
+    """The rows, and statistics on them.
 
     Attributes:
         rows: In the order of the labelled rows.
-        left_out: Labelled rows that are not in it, by reason.
-        shifts: References by how they were shifted.
-        kept_rows: Rows whose references all stay as they are: their part 3 is their part 1.
-        forms: Descriptions by how they were made.
+        left_out: Number of omitted labelled rows, by reason.
+        shifts: Number of references, by method.
+        kept_rows: Rows whose references are all unchanged, so that parts 3 and 1 are equal.
+        forms: Number of descriptions, by method.
     """
 
     rows: list[StandInRow] = field(default_factory=list)
@@ -109,21 +109,21 @@ def stand_in(
     seed: int = 0,
     max_words: int = MAX_WORDS,
 ) -> StandIn:
-    """Make the stand-in from short answers that are no exact match of a reference, as AVE leaves out those that are.
+    """Make the stand-in from short answers that are no exact match of a reference; AVE omits exact matches too.
 
     Args:
         answers: Labelled rows.
         words: Inflections.
         thesaurus: Synonyms.
-        seed: Same seed and rows, same texts, in whatever order and company the rows come.
-        max_words: A longer prediction is left out: it is a description already.
+        seed: The same seed gives the same texts for a row, regardless of other rows.
+        max_words: Longer predictions are omitted, because they are descriptions already.
     """
     found = StandIn()
     for answer in answers:
         if reason := _unfit(answer, max_words):
             found.left_out[reason] += 1
             continue
-        # By the content and not by the id alone, which a file may have twice.
+        # Ids may repeat within a file, so the key includes the content.
         key = f"{VERSION} {seed} {answer.id} {answer.question} {answer.prediction}"
         descriptions = described(answer.question, answer.prediction, key=key, words=words)
         kind = asked(answer.question).kind
@@ -165,7 +165,7 @@ def _unfit(answer: LabelledAnswer, max_words: int) -> str:
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> bool:
-    """Return whether a prediction equals a reference as SQuAD normalises: case, ASCII punctuation, articles, blanks."""
+    """Return True if a prediction equals a reference after SQuAD's normalisation (case, punctuation, articles)."""
     return _normalised(prediction) in {_normalised(reference) for reference in references}
 
 

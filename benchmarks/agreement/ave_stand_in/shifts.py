@@ -1,4 +1,4 @@
-"""Part 3: a reference in another form that means the same: inflections, synonyms, other ways to write a value."""
+"""Part 3: a reference in another form with the same meaning: inflections, synonyms, other forms of a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# A longer word stands in no lexicon.
+# No lexicon has longer words.
 _LONGEST_WORD = 40
 _REMEMBERED = 4096
 _ONES = (
@@ -31,7 +31,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# In full or by three letters, September also by four.
+# In full or with three letters; September also with four.
 MONTH = "|".join((*(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS), "Sept"))
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>[0-9]{3,4})"
@@ -49,13 +49,13 @@ _MONTH_OF_YEAR = re.compile(rf"(?P<month>{MONTH})\.?,?\s+(?P<of>of\s+)?{_YEAR}",
 _PERCENT = re.compile(r"(?P<number>[0-9]{1,3}(?:[.,][0-9]{1,2})?)\s*(?P<sign>%|per\s?cent)", re.IGNORECASE)
 _YEAR_ALONE = re.compile(r"(?:(?P<led>in)\s+)?(?P<year>1[0-9]{3}|20[0-9]{2})", re.IGNORECASE)
 _MOST_DIGITS = 2
-# Dates and numbers are short; in a longer text none is looked for.
+# Dates and numbers are short, so longer texts are not searched.
 _LONGEST_CHARACTERS = 200
-# "the birth of Jesus": what stands before one of these is the head, and has the number.
+# "the birth of Jesus": the word before one of these is the head, and has the number.
 _AFTER_THE_HEAD = frozenset(
     {"of", "in", "on", "at", "for", "from", "to", "with", "by", "and", "or", "that", "which", "who"}
 )
-# Two or three words written large, the last no number as in "Edward IV" and no "Jr.".
+# Two or three capitalised words; the last one is no number as in "Edward IV" and no "Jr.".
 _NAME = re.compile(
     r"(?P<first>(?!The\b)[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*)?) (?P<last>[^\W\d_a-z][\w'-]*[^\W\d_A-Z]{2})"
 )
@@ -67,19 +67,19 @@ class Thesaurus(Protocol):
     """Senses of nouns."""
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return members of each sense of a noun or name, most frequent sense first, in a dictionary's spelling.
+        """Return the members of each sense of a noun or name, most frequent sense first, in a dictionary's spelling.
 
         Args:
-            phrase: In lower case, words separated by blanks; a base form.
+            phrase: Base form in lower case, words separated by blanks.
 
         Returns:
-            Empty where the phrase is not known.
+            Empty if the phrase is unknown.
         """
         ...
 
 
 class WordForms:
-    """Inflections of words, from lemminflect's lexicon alone: a word that is not in it has none.
+    """Inflections of words in lemminflect's lexicon.
 
     Raises:
         ImportError: lemminflect is not installed.
@@ -90,17 +90,17 @@ class WordForms:
         self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
 
     def lemma(self, word: str, part: str) -> str | None:
-        """Return the first lemma of a word as NOUN or VERB, in lower case; None where the lexicon has none."""
+        """Return the first lemma of a word as NOUN or VERB, in lower case; None if the lexicon lacks it."""
         lemmas = self._lemmas(word.lower(), part)
         return lemmas[0] if lemmas else None
 
     def is_plural(self, word: str) -> bool:
-        """Return whether the word is a noun in the plural; "sheep" is not said to be one."""
+        """Return True for a plural noun, except for forms such as "sheep"."""
         lemma = self.lemma(word, "NOUN")
         return lemma is not None and lemma != word.lower()
 
     def other_number(self, word: str) -> tuple[str, str] | None:
-        """Return the noun in its other number, with the name of that number; None where there is no other form."""
+        """Return the noun in its other number, with the name of that number; None without another form."""
         lowered = word.lower()
         if (lemma := self.lemma(lowered, "NOUN")) is None:
             return None
@@ -110,22 +110,22 @@ class WordForms:
         return (plurals[0], "plural") if plurals else None
 
     def is_participle(self, word: str) -> bool:
-        """Return whether the word can be the past participle of a verb."""
+        """Return True if the word can be the past participle of a verb."""
         lemma = self.lemma(word, "VERB")
         return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
 
     def verb_form(self, word: str, tag: str) -> str | None:
-        """Return a verb in the form of a Penn Treebank tag (VBD, VBG); None where there is none or it is the same."""
+        """Return a verb in the form of a Penn Treebank tag (VBD, VBG); None if it is missing or the same."""
         if (lemma := self.lemma(word, "VERB")) is None:
             return None
         return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
 
     def _inflected(self, lemma: str, *tags: str) -> list[str]:
-        # A verb may have its participle under the past's tag alone, where both are one word.
+        # If participle and past are the same word, the lexicon may list it only under the past's tag.
         return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
 
     def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
-        # Words with a hyphen or an apostrophe are in no lexicon; hostile ones are long.
+        # No lexicon has words with a hyphen or an apostrophe; hostile ones are long.
         if len(word) > _LONGEST_WORD or not word.isalpha():
             return ()
         found: Any = self._lexicon.getAllLemmas(word, upos=part)
@@ -140,10 +140,11 @@ def _lexicon() -> ModuleType:
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:
-    """Return a text that is a date or begins with a number up to 99, with that written otherwise.
+    """Return another form of a text that is a date or begins with a number up to 99.
 
     Returns:
-        The text, and the form it has now: "date order", "month", "year", "percent", "digits" or "words"; None for any
+        The new text, and the kind of change: "date order", "month", "year", "percent", "digits" or "words"; None for
+            any
         other text.
     """
     if len(text) > _LONGEST_CHARACTERS:
@@ -179,10 +180,10 @@ class Shift(NamedTuple):
     """A reference in another form.
 
     Attributes:
-        text: As it is now.
-        how: "singular", "plural", "past", "gerund", "synonym"; "date order", "month", "year", "percent", "digits" or
-            "words" where it is a date or begins with a number; "name order" where it names a person; "kept" where
-            nothing applies and the text is the reference itself.
+        text: The new text.
+        how: "singular", "plural", "past", "gerund" or "synonym"; for dates and numbers "date order", "month", "year",
+            "percent", "digits" or "words"; for persons "name order"; "kept" if nothing applies and the text is
+            unchanged.
     """
 
     text: str
@@ -190,19 +191,19 @@ class Shift(NamedTuple):
 
 
 def shifted(reference: str, *, key: str, of_person: bool, words: WordForms, thesaurus: Thesaurus) -> Shift:
-    """Shift a reference.
+    """Return a reference in another form.
 
-    Dates and numbers are written otherwise, for an inflection would break them; else the head noun takes its other
-    number or the phrase its synonym, by `key` where both are there; else an infinitive or participle takes another
-    tense. Names have none of these, but for those that WordNet knows by another name: that of a person is written as
-    an index does ("Doe, Jane"), others stay.
+    Dates and numbers get another spelling, because an inflection would break them. Otherwise the head noun gets its
+    other number or the phrase a synonym, chosen by `key` if both exist; otherwise an infinitive or participle gets
+    another tense. Names change only if WordNet knows another name; a person's name is written as in an index ("Doe,
+    Jane").
 
     Args:
         reference: The text.
-        key: Chooses where there is a choice.
-        of_person: Whether the question asks for a person.
-        words: For inflections.
-        thesaurus: For synonyms; only phrases with one sense are replaced, others might come to mean something else.
+        key: Decides between alternatives.
+        of_person: True if the question asks for a person.
+        words: Inflections.
+        thesaurus: Synonyms; only phrases with one sense are replaced, because others could change their meaning.
     """
     text = " ".join(unicodedata.normalize("NFC", reference[: _LONGEST_SHIFTED_CHARACTERS + 1]).split())
     if not text or len(reference) > _LONGEST_SHIFTED_CHARACTERS:
@@ -234,7 +235,7 @@ def _other_number(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | 
 
 
 def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: Thesaurus) -> bool:
-    """Return whether the head is a noun, no name: written small, or alone and in no sense of WordNet written large."""
+    """Return True if the head is a common noun: in lower case, or a single word that WordNet never capitalises."""
     word = split[head]
     lemma = words.lemma(word, "NOUN") or word.lower()
     named = [member for sense in thesaurus.noun_senses(lemma) for member in sense if member.lower() == lemma]
@@ -244,7 +245,7 @@ def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: The
 
 
 def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
-    """Return the phrase's synonym, in its number; None but for a phrase of one sense."""
+    """Return the phrase's synonym in its number; None unless the phrase has exactly one sense."""
     article, _, bare = text.rpartition(" ") if text.count(" ") == 1 else ("", "", text)
     if article.lower() not in {"", "a", "an", "the"}:
         article, bare = "", text
@@ -255,7 +256,7 @@ def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
         senses = thesaurus.noun_senses(phrase)
         if len(senses) != 1:
             continue
-        # "Edward" for "Edward IV" would say less.
+        # "Edward" would lose information of "Edward IV".
         said = {*phrase.split(), *bare.lower().split()}
         found = next((member for member in senses[0] if not said.issuperset(member.lower().split())), None)
         if found is None:

@@ -1,1 +1,1 @@
-"""Attacks on judges: wrong answers that are to pass for right ones, how often they do, and what guards change."""
+"""Attacks on judges: wrong answers that try to pass as right, their success, and the effect of guards."""

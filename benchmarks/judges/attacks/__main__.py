@@ -1,7 +1,7 @@
-"""Attacks on judges: `python -m benchmarks.judges.attacks`; writes its tables into docs/research/attacks.md.
+"""Attack judges: `python -m benchmarks.judges.attacks`; write docs/research/attacks.md.
 
-Wrong answers of real rows, once as they are and once in each family of attacks, are scored by metrics with and without
-a guard in one run; so are right answers. Scores and verdicts are kept under --results: an interrupted run goes on.
+Metrics with and without a guard score wrong answers of real rows, unchanged and in each family of attacks, and right
+answers. Scores and verdicts are kept under --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from benchmarks.judges.attacks.cases import Case
 
 BESIDE: Final = "correctness"
-"""Metric that a judge's verdict is joined with: the two are open to different families."""
+"""A metric to combine with a judge's verdict: the two are vulnerable to different families."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
-# A run of the command each; the first of a run is what the others of it are guarded against.
+# A run of the command each; the others of a run are guards of its first metric.
 RUNS: Final = (f"smile,{BESIDE},auto", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
 CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
 
 def main() -> None:
-    """Score what is not scored yet, compute the rates and replace the blocks of the document."""
+    """Score missing rows, compute the rates and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "attacks.md")
-    parser.add_argument("--judges", type=Path, help="directory of built judges; default: where they are built")
-    parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="this half alone")
+    parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
+    parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="use only this half")
     parser.add_argument("--run", action="append", help=f"metrics of one run; may be repeated; default: {RUNS}")
     parser.add_argument(
-        "--caption-run", action="append", help=f"as --run, for captions; 'none'; default: {CAPTION_RUNS}"
+        "--caption-run", action="append", help=f"like --run, for captions, or 'none'; default: {CAPTION_RUNS}"
     )
     parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
     parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
-    parser.add_argument("--right", type=int, default=12, help="right answers of each of the two")
-    parser.add_argument("--block", help="of the document; default: attacks-HALF")
+    parser.add_argument("--right", type=int, default=12, help="right answers for each of the two")
+    parser.add_argument("--block", help="block of the document; default: attacks-HALF")
     options = parser.parse_args()
     judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def main() -> None:
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
             if any(case.is_attack for case in cases) and "none" not in runs:
-                # Other counts are other rows, whose scores are kept apart.
+                # Other counts give other rows, so their scores are kept apart.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
                 rates |= _rates(scored, cases)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
-    """Return the verdicts by the label of each metric, run by run; last, of judges and `BESIDE` together."""
+    """Return the verdicts by the label of each metric, run by run; the last ones combine judges with `BESIDE`."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
     scored = [

@@ -1,4 +1,4 @@
-"""Attacked answers: real wrong answers as they are and in every family of attacks, and right answers; in halves."""
+"""Attacked answers: real wrong answers, unchanged and in every family of attacks, and right answers; in halves."""
 
 import random
 import re
@@ -20,13 +20,13 @@ RIGHT: Final = "right"
 _FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
 TEXTS: Final = "evouna_dev.jsonl"
 _MOST_WORDS: Final = 40
-"""Longer answers hold so much that what is put around them is a small part, and they cost the judge's time."""
+"""Most words of an answer: in longer ones the attack is a small part, and they cost the judge's time."""
 _OTHERS: Final = 9
 PLAIN: Final = "plain"
 
 
 class Half(StrEnum):
-    """Half of the wordings: that which guards are made on, or that which they are reported on."""
+    """A half of the wordings: for developing guards, or for reporting on them."""
 
     DEVELOPMENT = "development"
     HELD_BACK = "held_back"
@@ -34,11 +34,11 @@ class Half(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One text that stands for a wrong answer.
+    """A text that contains a wrong answer.
 
     Attributes:
-        place: Among those of its family.
-        template: With the fields {answer}, {question}, {reference}, {other1} to {other9}; other braces are text.
+        place: Position within its family.
+        template: Text with the fields {answer}, {question}, {reference}, {other1} to {other9}; other braces are text.
     """
 
     place: int
@@ -46,7 +46,7 @@ class Wording:
 
     @property
     def fields(self) -> set[str]:
-        """Return the fields that it names."""
+        """The fields in the template."""
         return set(_FIELD.findall(self.template))
 
     def written(self, texts: Mapping[str, str]) -> str:
@@ -59,11 +59,11 @@ class Family:
     """Attacks of one kind.
 
     Attributes:
-        name: Unique.
-        about: One line for people.
+        name: Unique name.
+        about: Description in one line.
         wordings: At least four.
-        in_caption: Whether they stand in the item's caption, and the wrong answer stays as it is.
-        held_back: Whether guards are made without a look at any of them.
+        in_caption: True if they stand in the item's caption, and the wrong answer is unchanged.
+        held_back: True if guards are developed without any of them.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Family:
     held_back: bool
 
     def of_half(self, half: Half) -> Sequence[Wording]:
-        """Return the wordings of a half; of a family that is held back all or none."""
+        """Return the wordings of a half; for a held-back family all or none."""
         if self.held_back:
             return self.wordings if half is Half.HELD_BACK else ()
         return self.wordings[half is Half.HELD_BACK :: 2]
@@ -96,7 +96,7 @@ def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
 
 
 def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
-    """Return wordings around right answers that have words in common with attacks."""
+    """Return wordings around right answers that share words with attacks."""
     return _wordings(_tables(path)[RIGHT]["wordings"])
 
 
@@ -114,7 +114,7 @@ def read_texts(data: Path) -> list[Row]:
 
 
 def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
-    """Return answers to `count` different questions about texts with this label, the same ones every time."""
+    """Return answers with this label to `count` different questions about texts, always the same ones."""
     chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
     return _drawn(chosen, f"text {half} {label}", label, count)
 
@@ -127,12 +127,12 @@ def visual_rows(half: Half, label: int, count: int) -> list[Row]:
 
 
 def key_of(row: Row) -> str:
-    """Return one reference: the most frequent vote, else the first alias."""
+    """Return one reference: the most frequent vote, or the first alias."""
     return Counter(row["references"]).most_common(1)[0][0]
 
 
 def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
-    """Return right answers to nine other questions, alike in having digits or not and one, two or more words."""
+    """Return right answers to nine other questions, if possible with similar digits and number of words."""
     own = {text.casefold() for text in row["references"]}
     words = {word for text in own for word in text.split()}
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
@@ -146,7 +146,7 @@ def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
 def _drawn(rows: Iterable[Row], seed: str, label: int, count: int) -> list[Row]:
     fit = [row for row in rows if row["label"] == label and _is_asked(row)]
     draw = random.Random(f"attacks {seed}")  # noqa: S311 - a sample, not a secret
-    # One answer a question, so that rows are independent draws.
+    # One answer per question makes the rows independent draws.
     first: dict[str, Row] = {}
     for row in draw.sample(fit, len(fit)):
         first.setdefault(row["question"], row)
@@ -165,14 +165,14 @@ def _form(key: str) -> tuple[bool, int]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer to be scored.
+    """An answer to score.
 
     Attributes:
-        item: As a client sends it; its id is unique.
-        row: Id of the row that it is made of.
-        family: Name of the family; `PLAIN` for a wrong answer as it is, `RIGHT` for a right one.
-        wording: Place of the wording; -1 for none.
-        right: Whether people call it right.
+        item: Item in the client's form; its id is unique.
+        row: Id of its original row.
+        family: Name of the family; `PLAIN` for an unchanged wrong answer, `RIGHT` for a right one.
+        wording: Position of the wording; -1 for none.
+        right: True if annotators call it right.
     """
 
     item: dict[str, Any]
@@ -183,18 +183,18 @@ class Case:
 
     @property
     def is_attack(self) -> bool:
-        """Return whether a wrong answer is to pass for a right one."""
+        """True if a wrong answer tries to pass as right."""
         return not self.right and self.family != PLAIN
 
 
 def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: Sequence[Row]) -> Iterator[Case]:
-    """Yield wrong answers, as they are and attacked; captions of rows without a caption are left alone.
+    """Yield wrong answers, unchanged and attacked; skip caption attacks for rows without captions.
 
     Args:
         rows: Wrong answers.
-        families: Those that are met.
-        half: Whose wordings.
-        pool: Rows whose keys are the other options.
+        families: Families to use.
+        half: Half of the wordings.
+        pool: Rows whose keys become other options.
     """
     for place, row in enumerate(rows):
         yield Case(_item(row, PLAIN, row["prediction"]), row["id"], PLAIN, -1, right=False)
@@ -214,7 +214,7 @@ def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: 
 
 
 def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequence[Row]) -> Iterator[Case]:
-    """Yield right answers, as they are and in one of the other wordings."""
+    """Yield right answers, unchanged and in one of the other wordings."""
     plain, *others = wordings
     for place, row in enumerate(rows):
         keys = other_keys(row, pool)
@@ -224,7 +224,7 @@ def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequen
 
 
 def written(wording: Wording, row: Row, others: Sequence[str]) -> str:
-    """Return a wording with the texts of a row in it."""
+    """Return a wording with the texts of a row."""
     options = {f"other{number}": text for number, text in enumerate(others, start=1)}
     texts = {"answer": row["prediction"], "question": row["question"], "reference": key_of(row)}
     return wording.written({name: text.strip() for name, text in (texts | options).items()})
@@ -237,7 +237,7 @@ def _item(row: Row, name: str, prediction: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Different questions whose answers are taken: about texts and about pictures, wrong ones and right ones."""
+    """The numbers of questions whose answers are used: about texts, about pictures, and right ones."""
 
     texts: int
     pictures: int

@@ -1,7 +1,7 @@
-"""Attacks on pairwise judges: `python -m benchmarks.judges.attacks.pairs`; writes a block of docs/research/attacks.md.
+"""Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
 
-Each pair has a right and a wrong answer to the same question. How often does the wrong one win, once it attacks, of
-those that do not win as they are; and how often does the right one no longer win? Verdicts are kept under
+Each pair has a right and a wrong answer to the same question. It measures how often a wrong answer wins once it
+attacks, among those that do not win unchanged, and how often the right one stops winning. Verdicts are kept under
 --results/store.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHOOSERS: Final = ("compare", "compare?references=true")
 RIGHT, WRONG = "a", "b"
-# An answer of nothing but marks is refused, so it does not win.
+# An answer without words is refused, so it does not win.
 _ENDED: Final = {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE, Status.INVALID_INPUT, Status.EMPTY_PREDICTION}
 
 
@@ -41,12 +41,12 @@ class Duel:
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Return wrong answers, as they are and in each family of a half, each against a right answer to its question.
+    """Return wrong answers, unchanged and in each family of a half, each against a right answer to its question.
 
     Args:
-        rows: Wrong answers to different questions; those of questions without a right answer in the pool are left out.
+        rows: Wrong answers to different questions; those without a right answer in the pool are skipped.
         pool: All answers.
-        half: Whose wordings.
+        half: Half of the wordings.
     """
     right: dict[tuple[str, str], str] = {}
     for row in pool:
@@ -71,11 +71,11 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 
 
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """Return by family the wrong answers that win and the right ones that do not, where this is not so unattacked.
+    """Return by family the wrong answers that start to win under attack and the right ones that stop winning.
 
     Args:
-        found: With each wrong answer as it is.
-        winners: "a", "b", "tie" or None, of each.
+        found: Duels, including each wrong answer unchanged.
+        winners: "a", "b", "tie" or None for each.
     """
     plain = {duel.case.row: winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN}
     wins: dict[str, list[bool]] = {}
@@ -93,7 +93,7 @@ def _rates(counted: dict[str, list[bool]]) -> dict[str, Rate]:
 
 
 def main() -> None:
-    """Judge what is not judged yet, and replace the block of the document."""
+    """Judge missing pairs, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")

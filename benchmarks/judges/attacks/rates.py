@@ -1,4 +1,4 @@
-"""Rates at which wrong answers turn right under attack, and right ones wrong under a guard; their tables."""
+"""Rates of wrong answers that pass under attack, and of right ones rejected under a guard; their tables."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from benchmarks.judges.attacks.cases import PLAIN, RIGHT, Case, Family, Half, re
 from benchmarks.judges.binary import wilson
 
 MATTERS_ABOVE: Final = 0.05
-"""Rate without a guard above which a guard has to halve it."""
+"""A rate without a guard above this value has to be halved by a guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Rate:
     """A share of independent answers, with its 95 % interval.
 
     Attributes:
-        hits: Answers of which it is true.
-        rows: All; 0 where there is nothing to say.
+        hits: Number of answers that count.
+        rows: Number of all answers; 0 if unknown.
     """
 
     hits: int
@@ -26,12 +26,12 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """Return the share, 0 to 1; NaN of no rows."""
+        """The share, 0 to 1; NaN without rows."""
         return self.hits / self.rows if self.rows else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's interval; (0, 1) of no rows."""
+        """Wilson's interval; (0, 1) without rows."""
         low, high = wilson(self.hits, self.rows) if self.rows else (0.0, 1.0)
         return max(0.0, low), min(1.0, high)
 
@@ -48,27 +48,27 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Verdicts of a metric on all answers.
+    """The verdicts of a metric on all answers.
 
     Attributes:
-        line: The metric, with its models.
-        by_item: Whether it calls an answer right, by the item's id; None for a status without a verdict.
+        line: Metric identifier, with its models.
+        by_item: True if it calls an answer right, by the item's id; None for a status without a verdict.
     """
 
     line: str
     by_item: Mapping[str, bool | None]
 
     def right(self, case: Case) -> bool:
-        """Return whether it calls an answer right; without a verdict it does not."""
+        """Return True if it calls an answer right; False without a verdict."""
         return bool(self.by_item[case.item["id"]])
 
 
 def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
-    """Return by family the wrong answers called right under attack, of those called wrong as they are.
+    """Return by family the share of wrong answers called right under attack, among those called wrong unchanged.
 
     Args:
-        cases: Wrong answers, right ones among them.
-        verdicts: Of all of them.
+        cases: Cases, maybe with right answers.
+        verdicts: Verdicts on all of them.
     """
     listed = [case for case in cases if not case.right]
     resisted = {case.row for case in listed if case.family == PLAIN and not verdicts.right(case)}
@@ -80,7 +80,7 @@ def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
 
 
 def called_right(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
-    """Return by family the share of answers called right; wrong answers as they are and right ones are families too."""
+    """Return by family the share of answers called right; unchanged wrong answers and right ones are families too."""
     counts: dict[str, list[bool]] = {}
     for case in cases:
         family = f"{RIGHT}, other words" if case.family == RIGHT and case.wording > 0 else case.family
@@ -89,7 +89,7 @@ def called_right(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
 
 
 def by_metric(scores: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> dict[str, Verdicts]:
-    """Return the verdicts of a file of scores, by metric; lines stand in its first row."""
+    """Return the verdicts of a file of scores, by metric; the first row has the identifiers."""
     return {
         label: Verdicts(
             scores[0]["scores"][label]["line"],
@@ -100,7 +100,7 @@ def by_metric(scores: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> dic
 
 
 def where_both(one: Verdicts, other: Verdicts) -> Verdicts:
-    """Return verdicts that are right where both say so."""
+    """Return verdicts that are right if both are."""
     joined = {name: bool(verdict and other.by_item[name]) for name, verdict in one.by_item.items()}
     return Verdicts(f"{one.line} and {other.line}", joined)
 
@@ -110,7 +110,7 @@ Rates = Mapping[str, Mapping[str, Rate]]
 
 
 def tables_of(scored: Sequence[Mapping[str, Verdicts]], cases: Sequence[Case], half: Half) -> Iterator[str]:
-    """Yield the blocks of a page: for each run both tables, and which families its first metric's guards leave open."""
+    """Yield the blocks of a page: for each run both tables, and the families that its guards leave open."""
     for run in scored:
         rates = {label: turned(cases, verdicts) for label, verdicts in run.items()}
         yield rates_table(rates, read_families(), half)
@@ -124,7 +124,7 @@ def tables_of(scored: Sequence[Mapping[str, Verdicts]], cases: Sequence[Case], h
 
 
 def rates_table(rates: Rates, families: Sequence[Family], half: Half) -> str:
-    """Return a line for each family that was met, a column for each metric; families that are held back come first."""
+    """Return a line for each used family and a column for each metric; held-back families come first."""
     met = [family for family in families if any(family.name in of_metric for of_metric in rates.values())]
     lines = [f"| family | {' | '.join(rates)} |", f"|---|{'---:|' * len(rates)}"]
     for family in sorted(met, key=lambda family: (not family.held_back, family.name)):

@@ -1,13 +1,12 @@
-"""Loaded by every Python process whose PYTHONPATH has this folder: it writes down how long its event loop was held.
+"""Record how long the event loop of a Python process was held; a process loads this file if PYTHONPATH has its folder.
 
-A task that sleeps for a millisecond at a time, on the first event loop of the main thread, keeps three figures in a
-file of 24 bytes, `HOLDS_DIRECTORY/ROLE-PID`; zeros there begin it again. ROLE is `gateway`, or `server`
-for all others. They are, in seconds, each the most of all holds so far:
+A task that sleeps for a millisecond at a time, on the main thread's first event loop, keeps three numbers in the file
+`HOLDS_DIRECTORY/ROLE-PID` (24 bytes; zeros there start again). ROLE is `gateway`, or `server` for all others. Each is
+the maximum of all holds so far, in seconds:
 
-- the hold itself, whatever kept the loop waiting: its own work, another thread that has the interpreter's lock, and
-  other programs;
-- the CPU time of the loop's thread in it;
-- the CPU time of the whole process in it, if that is less than the hold: what the process can have caused itself.
+- the hold itself: own work, another thread with the interpreter's lock, or other programs;
+- CPU time of the loop's thread during the hold;
+- CPU time of the whole process during the hold, at most the hold: the part that the process itself can have caused.
 """
 
 import asyncio
@@ -47,4 +46,4 @@ def _watched(runner: asyncio.Runner, program: Any, **options: Any) -> Any:
 
 
 if "HOLDS_DIRECTORY" in os.environ:
-    asyncio.Runner.run = _watched  # type: ignore[method-assign, assignment] # uvloop.run goes through it as well
+    asyncio.Runner.run = _watched  # uvloop.run uses it too

@@ -1,5 +1,5 @@
-"""The model repository: what models there are, which of them are built, and how to build them.
+"""The model repository: lists, reads and builds models.
 
-Reading (`catalog`, `repository`) is light and imports neither onnx nor onnxruntime; everything that builds or checks a
-model lives in `gradewire_models.build`.
+`catalog` and `repository` are light: they import neither onnx nor onnxruntime. `gradewire_models.build` builds and
+checks models.
 """

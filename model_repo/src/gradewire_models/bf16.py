@@ -1,8 +1,8 @@
-"""Graphs in bf16 on OpenVINO: whether they can be had here, and how texts are run so that none depends on another.
+"""Run encoder graphs in bf16 on OpenVINO, so that no text's vector depends on its neighbours.
 
-A sum in bf16 that is taken in another order may end on another of its few values, and layer upon layer that grows to
-1e-3 of a component. What changes the order is the padded length, in attention. So a text is always padded to the same
-length, which follows from its own, and a run holds texts of one padded length only (docs/adr/0036-bf16-variant.md).
+A bf16 sum taken in another order can round differently; over the layers this grows to 1e-3 of a component. The padded
+length decides the order in attention. So a text's padded length depends on its own length alone, and a run holds texts
+of one padded length only (docs/adr/0036-bf16-variant.md).
 """
 
 import threading
@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 from gradewire_models.processor import CPU_INFO, instructions
 
 BF16_CLASS: Final = "bf16-cpu"
-"""`numeric_class` of models whose vectors are made here. It stands for `padded_length` too: to change one is to change
-the other."""
+"""The `numeric_class` of models whose vectors are made here. It covers `padded_length` too: change both together."""
 _INSTRUCTIONS: Final = ("amx_bf16", "avx512_bf16")
 _STEP_TOKENS: Final = 8
 
 
 class Bf16UnavailableError(Exception):
-    """bf16 cannot be had here; the message says why, and what to do."""
+    """An error that says why bf16 is not available here, and what to do."""
 
 
 def padded_length(tokens: int) -> int:
-    """Tokens that a text of so many is padded to, whatever runs beside it."""
+    """Return the number of tokens that a text of `tokens` is padded to, alone or in a batch."""
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
@@ -42,55 +41,55 @@ def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[
 
 
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
-    """Return the processor's instruction that bf16 is computed with.
+    """Return the processor's instruction for bf16.
 
-    OpenVINO lists BF16 for processors that only emulate it, more slowly than fp32: so the processor's own list of
-    instructions decides (Linux on x86 has it).
+    OpenVINO also lists BF16 for processors that emulate it, more slowly than fp32. So the processor's own list of
+    instructions decides (Linux on x86).
 
     Raises:
         Bf16UnavailableError: OpenVINO is not installed, or the processor has no such instruction.
     """
     try:
-        import openvino  # noqa: F401, PLC0415 - an extra that others need not have
+        import openvino  # noqa: F401, PLC0415 - an optional extra
     except ImportError as error:
         missing = "OpenVINO is not installed: pip install 'gradewire[openvino]'"
         raise Bf16UnavailableError(missing) from error
     try:
         flags = instructions(cpu_info)
     except OSError as error:
-        raise Bf16UnavailableError(f"{cpu_info} cannot be read, which tells whether a processor has bf16") from error
+        raise Bf16UnavailableError(f"cannot read {cpu_info} to see if this processor has bf16") from error
     found = next((name for name in _INSTRUCTIONS if name in flags), "")
     if not found:
-        raise Bf16UnavailableError(f"this processor has none of {', '.join(_INSTRUCTIONS)}")
+        raise Bf16UnavailableError(f"this processor has no bf16 (none of {', '.join(_INSTRUCTIONS)})")
     return found
 
 
 def arithmetic() -> str:
-    """Return what decides a bf16 vector beside the model: the processor's instruction and OpenVINO's version.
+    """Return the processor's instruction and OpenVINO's version, which decide a bf16 vector together with the model.
 
     Raises:
-        Bf16UnavailableError: As `bf16_instruction`.
+        Bf16UnavailableError: See `bf16_instruction`.
     """
     return f"{bf16_instruction()}, OpenVINO {version('openvino')}"
 
 
 class Bf16Graph:
-    """An encoder's graph, compiled. Called from any threads, several at a time.
+    """A compiled encoder graph. Threads may call it at the same time.
 
     Args:
         path: The graph. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
-        runs_at_once: How many; each has one thread, since threads that share a sum decide its order.
+        runs_at_once: Concurrent runs. Each has one thread, because threads that share a sum change its order.
 
     Raises:
-        Bf16UnavailableError: As `bf16_instruction`; or OpenVINO cannot compile the graph.
+        Bf16UnavailableError: See `bf16_instruction`; or OpenVINO cannot compile the graph.
     """
 
     def __init__(self, path: Path, *, runs_at_once: int = 1) -> None:
         bf16_instruction()
-        import openvino  # noqa: PLC0415 - an extra that others need not have
+        import openvino  # noqa: PLC0415 - an optional extra
 
         settings = {
-            # OpenVINO chooses a precision by itself where none is asked for, and another one on another processor.
+            # Without a precision, OpenVINO chooses one that depends on the processor.
             "INFERENCE_PRECISION_HINT": "bf16",
             "NUM_STREAMS": runs_at_once,
             "INFERENCE_NUM_THREADS": runs_at_once,
@@ -100,19 +99,20 @@ class Bf16Graph:
         try:
             self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
         except RuntimeError as error:
-            # Its own words name files, and callers see this: they stay the cause.
+            # Callers see our message; OpenVINO's names files, so it stays the cause.
             raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
         self._requests = threading.local()
 
     def run(self, outputs: Sequence[str], ids: Sequence[NDArray[np.integer]]) -> list[NDArray[np.float32]]:
-        """Run texts, those of one padded length together.
+        """Run texts, grouped by padded length.
 
         Args:
-            outputs: Names; the first is one row a text, all others are rows of tokens.
+            outputs: Output names. The first has one row per text, the others have rows of tokens.
             ids: Token ids of each text, at least one.
 
         Returns:
-            Of the first output float32[texts, …], of the others float32[texts, longest text, …]; rows behind a text's
+            float32 [texts, …] for the first output, float32 [texts, longest text, …] for the others. Rows behind a
+            text's
             last token are unspecified.
         """
         lengths = [padded_length(len(text)) for text in ids]

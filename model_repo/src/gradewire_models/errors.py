@@ -1,48 +1,48 @@
-"""Everything this package raises on purpose.
+"""The errors that this package raises.
 
 ModelError
- ├─ CatalogError          the catalog is not what it should be, or has no such model
- ├─ ModelNotBuiltError    no such model in the repository; the message says how to build it
- ├─ ModelBrokenError      a model is there but is not what it says it is; the message says how to replace it
- └─ BuildError            a build could not be finished; nothing of it is left behind
-     ├─ DownloadError     a package could not be fetched or found
+ ├─ CatalogError          the catalog is malformed, or has no such model
+ ├─ ModelNotBuiltError    the repository has no such model; the message says how to build it
+ ├─ ModelBrokenError      a model does not match its description; the message says how to replace it
+ └─ BuildError            a build failed; the repository is unchanged
+     ├─ DownloadError     a package could not be downloaded or found
      ├─ DigestMismatchError   bytes are not the ones the catalog pins
      ├─ VerificationError the built model does not compute what it should
-     └─ ExportError       an encoder cannot be exported as it is asked for
+     └─ ExportError       an encoder cannot be exported as requested
 """
 
 
 class ModelError(Exception):
-    """Base of all errors of the model repository."""
+    """The base of all errors of the model repository."""
 
 
 class CatalogError(ModelError):
-    """The catalog is malformed or does not list the model."""
+    """An error for a malformed catalog, or a model that it does not list."""
 
 
 class ModelNotBuiltError(ModelError):
-    """The repository does not hold the model."""
+    """An error for a model that the repository does not hold."""
 
 
 class ModelBrokenError(ModelError):
-    """The repository holds the model, but its files and its description disagree."""
+    """An error for a model whose files do not match its description."""
 
 
 class BuildError(ModelError):
-    """A build could not be finished; the repository is as it was before."""
+    """An error for a failed build; the repository is unchanged."""
 
 
 class DownloadError(BuildError):
-    """A package could not be fetched, or is not in the directory that was named."""
+    """An error for a package that could not be downloaded, or is not in the named directory."""
 
 
 class DigestMismatchError(BuildError):
-    """A file's SHA-256 is not the one the catalog pins."""
+    """An error for a file whose SHA-256 is not the one in the catalog."""
 
 
 class VerificationError(BuildError):
-    """The model that came out does not agree with the reference computation."""
+    """An error for a built model that does not match the reference computation."""
 
 
 class ExportError(BuildError):
-    """The model cannot be exported as it is asked for; the message says why and what to do instead."""
+    """An error for a model that cannot be exported as requested; the message says why and what to do instead."""

@@ -1,4 +1,4 @@
-"""Locks of files: one process at a time."""
+"""Lock files, so that one process works at a time."""
 
 import fcntl
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs; wait for another holder, and `notify` of that.
+    """Hold the lock file `path` while the body runs; wait for another holder, and `notify` of the wait.
 
-    The lock belongs to the open file, so it is gone with its process however that ends. The file itself stays: taking
-    it away would let two processes hold locks on two files of one name.
+    The lock belongs to the open file and ends with its process. The file stays: if it were deleted, two processes could
+    lock two files with the same name.
 
     Raises:
         OSError: The file cannot be opened.
@@ -27,13 +27,13 @@ def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def exclusive_if_free(path: Path) -> Iterator[bool]:
-    """Hold the lock file `path`, which has to be there, while the body runs, unless somebody else holds it.
+    """Hold the existing lock file `path` while the body runs, unless another process holds it.
 
     Yields:
-        True where it is held: no living process holds it otherwise.
+        True if this process holds it.
 
     Raises:
-        OSError: The file is not there, or cannot be opened.
+        OSError: The file is missing, or cannot be opened.
     """
     with _opened(path, 0) as descriptor:
         yield _try_lock(descriptor)

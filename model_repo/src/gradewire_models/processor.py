@@ -1,4 +1,4 @@
-"""Instructions of this machine's processor."""
+"""Read the instructions of this machine's processor."""
 
 import platform
 from pathlib import Path
@@ -10,10 +10,10 @@ _VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
-    """Return the names of an x86 processor's extensions, as Linux writes them; nothing on other processors.
+    """Return the names of an x86 processor's extensions, as Linux writes them; empty on other processors.
 
     Raises:
-        OSError: The file cannot be read; other systems have none.
+        OSError: The file cannot be read; other systems do not have it.
     """
     with cpu_info.open(encoding="utf-8", errors="replace") as lines:
         flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
@@ -21,14 +21,14 @@ def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
 
 
 def computes_int8() -> bool:
-    """Return whether the int8 form of a judge is right here: an x86 processor. Others (ARM) were not at hand."""
+    """Return True on x86 processors; the int8 form of a judge is not tested on others (ARM)."""
     return platform.machine() in {"x86_64", "AMD64"}
 
 
 def has_vnni(cpu_info: Path = CPU_INFO) -> bool:
-    """Return whether this x86 processor has instructions for products of 8-bit integers.
+    """Return True if this x86 processor has instructions for products of 8-bit integers.
 
-    The answer is no where nothing is known: on other processors, and on systems without ``/proc/cpuinfo``.
+    Return False if it is unknown: on other processors, and on systems without ``/proc/cpuinfo``.
     """
     if not computes_int8():
         return False

@@ -1,8 +1,8 @@
-"""ONNX Runtime with its telemetry off; import it from here and nowhere else.
+"""Import ONNX Runtime with its telemetry off; always import it from here.
 
 From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless this variable
-is there before the library starts; `onnxruntime.disable_telemetry_events()` comes too late, a device id is written by
-then. A service that sees people's answers must not call home unasked. Who wants the reports sets the variable to 0.
+is set before the library starts. `onnxruntime.disable_telemetry_events()` is too late, because a device id is written
+first. A service that handles private answers must not call home by default. To send reports, set the variable to 0.
 """
 
 import os
@@ -24,12 +24,12 @@ __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
     """Return the options of a session on CPUs, with exact products of 8-bit integers.
 
-    x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates, silently. There
-    the options choose a kernel that is exact. Processors with VNNI must not get it: their own is exact and faster, and
-    ONNX Runtime would rewrite their graphs all the same.
+    x86 processors without VNNI add pairs of 8-bit products in 16 bits, which saturates silently; these options choose
+    an exact kernel there. Processors with VNNI must not get it: their own kernel is exact and faster, and ONNX Runtime
+    would still rewrite their graphs.
 
-    Threads that spin while they wait are quicker to wake, but keep their cores busy. Not to be set again in the
-    options: ONNX Runtime writes a warning to standard error about that.
+    Threads that spin wake faster, but keep their cores busy. Do not set spinning again in the options, or ONNX Runtime
+    writes a warning to standard error.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -41,17 +41,17 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Open a judge's graph, its weights beside it; options are those of `cpu_session_options`, and may be added to.
+    """Open a judge's graph with its weights; `options` come from `cpu_session_options`, and may be extended.
 
     Raises:
-        Exception: ONNX Runtime cannot open it; its errors have no common base below Exception.
+        Exception: ONNX Runtime cannot open it; its errors share no narrower base.
     """
     source: Path | bytes = path
     if not has_vnni():
         import onnx  # noqa: PLC0415 - a judge starts faster without it
 
-        # For exact products ONNX Runtime makes the weights unsigned there, and fails where several products share one
-        # zero point, as all of a judge do. It is zero, which is what a product without one has.
+        # For exact products ONNX Runtime makes the weights unsigned, and fails if several products share one zero
+        # point. All products of a judge do. Their zero point is 0, the default, so it can be removed.
         model = onnx.load(path, load_external_data=False)
         unused = {node.input.pop() for node in model.graph.node if _has_weight_zero(node)}
         for initializer in [value for value in model.graph.initializer if value.name in unused]:
@@ -62,5 +62,5 @@ def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.In
 
 
 def _has_weight_zero(node: "NodeProto") -> bool:
-    """Return whether it is a product whose last input is the zero point of its weights."""
+    """Return True for a product whose last input is the zero point of its weights."""
     return node.op_type == "MatMulIntegerToFloat" and len(node.input) == 6

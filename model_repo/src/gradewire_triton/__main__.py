@@ -1,4 +1,4 @@
-"""`python -m gradewire_triton`: what a detached server's process runs."""
+"""Run `python -m gradewire_triton`, the process of a detached server."""
 
 from gradewire_triton.cli import triton
 

@@ -33,28 +33,28 @@ _STATE = click.option(
     type=_DIRECTORY,
     default=default_state,
     show_default="in the user's state directory",
-    help="Directory for log and backends, one server at a time in each.",
+    help="Directory for log and backends; one server at a time can use it.",
 )
 _ENVIRONMENT = click.option(
     "--environment",
     type=_DIRECTORY,
     default=default_environment,
     show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
-    help="Virtual environment that Triton runs in; made at first use (about 320 MB).",
+    help="Virtual environment for Triton; created at first use (about 320 MB).",
 )
 
 
 class _StopRequestedError(Exception):
-    """A signal asked for the end."""
+    """An exception for a signal that stops the server."""
 
 
 def run_in_foreground(
     environment: TritonEnvironment, options: ServerOptions, state: StateDirectory, ready: Callable[[Addresses], None]
 ) -> None:
-    """Run a server until SIGINT or SIGTERM, call `ready` once its models are ready, and remove what is left of it.
+    """Run a server until SIGINT or SIGTERM, then clean up; call `ready` once its models are ready.
 
     Raises:
-        TritonStartError: It did not start, or ended by itself.
+        TritonStartError: The server did not start, or stopped by itself.
     """
     with state.hold():
         process = TritonProcess(environment, options, state.path)
@@ -69,14 +69,14 @@ def run_in_foreground(
             return
         finally:
             process.stop()
-        raise TritonStartError(f"Triton ended by itself with exit code {code}; {process.end_of_log()}")
+        raise TritonStartError(f"Triton stopped by itself with exit code {code}; {process.end_of_log()}")
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
-    """Start ``gradewire triton up ARGUMENTS`` as a process of its own and wait until its server is ready.
+    """Start ``gradewire triton up ARGUMENTS`` as a separate process and wait until its server is ready.
 
     Raises:
-        TritonStartError: It did not start; the message is what it printed.
+        TritonStartError: The server did not start; the message is its output.
     """
     state.path.mkdir(parents=True, exist_ok=True)
     output = state.path / "up.log"
@@ -94,7 +94,11 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
 
 
 def stop_detached(state: StateDirectory) -> bool:
-    """End the process that runs a server in `state`, if there is one; raises TritonStartError where it does not end."""
+    """Stop the process that runs a server in `state`; return False without one.
+
+    Raises:
+        TritonStartError: The process does not stop.
+    """
     pid = state.user()
     if pid is None:
         return False
@@ -102,13 +106,13 @@ def stop_detached(state: StateDirectory) -> bool:
     give_up = time.monotonic() + _STOP_S
     while state.user() == pid:
         if time.monotonic() > give_up:
-            raise TritonStartError(f"process {pid} has not ended within {_STOP_S:g} s of SIGTERM")
+            raise TritonStartError(f"process {pid} still runs {_STOP_S:g} s after SIGTERM. Stop it with: kill -9 {pid}")
         time.sleep(_POLL_S)
     return True
 
 
 def _raise_on_signals() -> None:
-    # Once: what follows is the orderly end, which a second signal must not cut short.
+    # Only once, because a second signal must not cut the orderly shutdown short.
     def stop(_number: int, _frame: FrameType | None) -> None:
         for name in _STOP_SIGNALS:
             signal.signal(name, signal.SIG_IGN)
@@ -131,7 +135,7 @@ def triton() -> None:
 @_ENVIRONMENT
 @without_traceback(OSError, ValueError)
 def install(environment: Path) -> None:
-    """Install what Triton runs in, without starting it."""
+    """Install Triton's environment without starting Triton."""
     installed = ensure_environment(environment, report=_report)
     click.echo(f"Triton's environment: {installed.directory}")
 
@@ -145,8 +149,15 @@ def install(environment: Path) -> None:
     show_default="as in gradewire models",
     help="Triton model repository.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; Triton asks for no token.")
-@click.option("--grpc-port", default=8001, show_default=True, help="0 takes a free one, as for the other ports.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Triton needs no token, so everyone who reaches it can use it.",
+)
+@click.option(
+    "--grpc-port", default=8001, show_default=True, help="Port for gRPC; 0 for a free one, as for the other ports."
+)
 @click.option("--http-port", default=8000, show_default=True)
 @click.option("--metrics-port", default=8002, show_default=True)
 @click.option(
@@ -155,22 +166,20 @@ def install(environment: Path) -> None:
     type=click.IntRange(min=0),
     default=0,
     metavar="SECONDS",
-    help="Look for changes in the repository so often; without it models are loaded and unloaded on request.",
+    help="Check the repository for changes at this interval; by default models are loaded and unloaded on request.",
 )
-@click.option("--detach", is_flag=True, help="Return when it is ready; `gradewire triton down` stops it.")
+@click.option("--detach", is_flag=True, help="Return once the server is ready; `gradewire triton down` stops it.")
 @_STATE
 @_ENVIRONMENT
 @without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
-    """Start Triton with the built MODELs, by default all that need no GPU; Ctrl-C or SIGTERM stops it in order.
+    """Start Triton with the built MODELs, by default all that need no GPU.
 
-    Killing this process stops Triton as well.
+    Ctrl-C or SIGTERM stops it after its running requests. Killing this process stops Triton as well.
     """
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():
-        raise click.ClickException(
-            f"no model that runs on CPUs is built in {server.repository}; build one with: gradewire models build"
-        )
+        raise click.ClickException(f"no model for CPUs is built in {server.repository}. Run: gradewire models build")
     directory = StateDirectory(state)
     installed = ensure_environment(environment, report=_report)
     if not detach:
@@ -183,7 +192,7 @@ def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **
 @_STATE
 @without_traceback(OSError, ValueError)
 def down(state: Path) -> None:
-    """Stop the server that runs in --state, and wait for its end."""
+    """Stop the server of --state and wait until it has stopped."""
     if not stop_detached(StateDirectory(state)):
         raise click.ClickException(f"no Triton server runs in {state}")
     click.echo("Triton is stopped")
@@ -193,13 +202,13 @@ def down(state: Path) -> None:
 @_STATE
 @without_traceback(OSError, ValueError)
 def status(state: Path) -> None:
-    """Say where the server of --state listens; exit code 3 where none is ready, or it does not answer."""
+    """Show the addresses of the server of --state; the exit code is 3 if it is not ready."""
     addresses = StateDirectory(state).addresses()
     if addresses is None:
         raise _UnreachableError(f"no Triton server is ready in {state}")
     reason = why_not_ready(addresses, timeout_s=3.0)
     if reason:
-        raise _UnreachableError(f"the Triton server of {state} was started, and {reason}; its log: {addresses.log}")
+        raise _UnreachableError(f"the Triton server of {state} is not ready: {reason}. See its log: {addresses.log}")
     _show(addresses)
 
 
@@ -209,8 +218,8 @@ def _report(line: str) -> None:
 
 def _show(addresses: Addresses) -> None:
     click.echo(f"Triton is ready on {addresses.grpc} (gRPC), {addresses.http} (HTTP), {addresses.metrics}")
-    click.echo(f"its log: {addresses.log}")
-    click.echo(f"score through it with: gradewire serve --backend triton --triton-url {addresses.grpc}")
+    click.echo(f"log: {addresses.log}")
+    click.echo(f"use it with: gradewire serve --backend triton --triton-url {addresses.grpc}")
 
 
 def _arguments(server: ServerOptions, state: Path, environment: Path) -> list[str]:

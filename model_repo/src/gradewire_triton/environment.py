@@ -1,4 +1,4 @@
-"""The virtual environment of tritonserver's wheel, and whether this machine can run it."""
+"""The virtual environment of tritonserver's wheel, and its requirements on the machine."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ import platformdirs
 from gradewire_models.errors import ModelError
 from gradewire_models.locks import exclusive
 
-# Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
+# Versions with NumPy 1, ONNX Runtime and a stub of Triton's Python backend.
 _PYTHONS = ((3, 11), (3, 12))
 _MINIMUM_GLIBC = (2, 35)
 
@@ -31,18 +31,22 @@ Report = Callable[[str], None]
 
 
 class EnvironmentBrokenError(ModelError):
-    """The environment that Triton runs in cannot be made on this machine; the message says why."""
+    """An error for an environment of Triton that cannot be created on this machine; the message says why."""
 
 
 def check_machine() -> None:
-    """Raises EnvironmentBrokenError where there is no wheel for this machine; the message says what it would need."""
+    """Check that there is a wheel for this machine.
+
+    Raises:
+        EnvironmentBrokenError: No wheel fits; the message lists the requirements.
+    """
     system, machine = platform.system(), platform.machine()
     libc, version = platform.libc_ver()
     glibc = tuple(int(part) for part in version.split(".")[:2]) if libc == "glibc" else (0, 0)
     if (system, machine) != ("Linux", "x86_64") or glibc < _MINIMUM_GLIBC:
         raise EnvironmentBrokenError(
-            f"the wheel that carries tritonserver is for Linux on x86-64 with glibc 2.35 or newer, this is {system} on "
-            f"{machine} with {libc or 'another C library'} {version}; use NVIDIA's container, see "
+            f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this is {system} on "
+            f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container: see "
             "docs/operate/triton.md"
         )
 
@@ -51,11 +55,11 @@ def libpython_directory() -> Path:
     """Return the directory of this interpreter's shared library, which Triton's Python backend loads.
 
     Raises:
-        EnvironmentBrokenError: There is none, or this is a Python that the backend does not know.
+        EnvironmentBrokenError: The library is missing, or the backend does not support this Python.
     """
     if sys.version_info[:2] not in _PYTHONS:
         raise EnvironmentBrokenError(
-            f"Triton's environment needs CPython 3.11 or 3.12, this is {platform.python_version()}"
+            f"Triton's environment needs CPython 3.11 or 3.12, but this is {platform.python_version()}"
         )
     names = [sysconfig.get_config_var(name) for name in ("INSTSONAME", "LIBDIR", "MULTIARCH")]
     library, directory, multiarch = (str(name or "") for name in names)
@@ -64,8 +68,8 @@ def libpython_directory() -> Path:
         if library.startswith("libpython") and ".so" in library and (candidate / library).is_file():
             return candidate
     raise EnvironmentBrokenError(
-        f"this Python has no shared library ({library or 'libpython'} is not in {candidates[0]}), which Triton's "
-        "Python backend loads: install it (Debian: libpython3.11), or use a Python that was built with --enable-shared"
+        f"Triton's Python backend needs this Python's shared library, but {library or 'libpython'} is not in "
+        f"{candidates[0]}. Install it (Debian: libpython3.11), or use a Python built with --enable-shared"
     )
 
 
@@ -84,7 +88,7 @@ class TritonEnvironment:
 
     @property
     def python_backend(self) -> Path:
-        """Triton's Python backend."""
+        """The directory of Triton's Python backend."""
         return self._triton / "backends" / "python"
 
     @property
@@ -94,8 +98,8 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """This process's variables, changed so that the server finds its libraries, and its stubs this interpreter."""
-        # The interpreter's own library first: a stub that finds the system's loads another standard library.
+        """Return this process's environment variables, changed so that the server finds libraries and interpreter."""
+        # The interpreter's own library comes first: with the system's, a stub would load another standard library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {
             "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries)),
@@ -111,7 +115,7 @@ class TritonEnvironment:
 
 
 def default_environment() -> Path:
-    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, else a cache directory named after Python and versions."""
+    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, or a cache directory named after Python and versions."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -119,12 +123,12 @@ def default_environment() -> Path:
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
-    """Find the environment, or install it (about 320 MB, half a minute; every byte is pinned by SHA-256).
+    """Return the environment; install it if necessary (about 320 MB, half a minute, all pinned by SHA-256).
 
-    Two at once wait for each other. An interrupted installation leaves a hidden directory, which the next one removes.
+    Concurrent installations wait for each other. The next installation removes the leftovers of an interrupted one.
 
     Raises:
-        EnvironmentBrokenError: It cannot be installed on this machine; the message says why and what to do.
+        EnvironmentBrokenError: The installation failed; the message says why and what to do.
     """
     libpython = libpython_directory()
     target = (directory or default_environment()).absolute()
@@ -141,7 +145,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
 
 def _replace(target: Path, report: Report) -> None:
     if target.exists() and not (target / MARKER_FILE).is_file() and any(target.iterdir()):
-        raise EnvironmentBrokenError(f"{target} holds other files than Triton's environment; name another directory")
+        raise EnvironmentBrokenError(f"{target} holds other files than Triton's environment. Name another directory")
     prefix = f".{target.name}.building-"
     for leftover in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover)
@@ -175,7 +179,7 @@ def _run(command: list[str]) -> None:
     if result.returncode != 0:
         said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-_SHOWN_LINES:]
         raise EnvironmentBrokenError(
-            f"cannot install what Triton runs on: {' '.join(command[:4])} … failed; it said:\n" + "\n".join(said)
+            f"cannot install Triton's environment: {' '.join(command[:4])} … failed:\n" + "\n".join(said)
         )
 
 
@@ -187,10 +191,10 @@ def _is_ready(target: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """SHA-256 over the packages and the interpreter: an environment works with that interpreter only."""
+    """Return the SHA-256 over the packages and the interpreter, because an environment needs its own interpreter."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 
 def lock_text() -> str:
-    """The packages with their versions and hashes, as pip reads them."""
+    """Return the packages with their versions and hashes in pip's format."""
     return files("gradewire_triton").joinpath("environment.lock").read_text(encoding="utf-8")

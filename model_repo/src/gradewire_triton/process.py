@@ -1,4 +1,4 @@
-"""One Triton server: its options, its start, its end, and the removal of what is left of it."""
+"""Start and stop a Triton server, and clean up after it."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
 
-# The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when its parent is gone.
+# Ask the kernel (PR_SET_PDEATHSIG) for SIGINT when the parent ends, then run the program.
 _LAUNCH = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -32,7 +32,7 @@ _SERVER = b"tritonserver"
 _STUB = b"triton_python_backend_stub"
 
 _EXIT_TIMEOUT_S = 10
-"""Seconds that requests in flight get when it stops."""
+"""Seconds for running requests when the server stops."""
 _POLL_S = 0.05
 _SHOWN_LINES = 12
 _EMULATED = ("onnxruntime", "vllm")
@@ -43,10 +43,11 @@ class ServerOptions:
     """Options of a Triton server; a port of 0 takes a free one.
 
     Attributes:
-        models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
-        host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
-        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads and
-            unloads on request only.
+        models: Names of the models to load; empty loads all models of the repository that need no GPU.
+        host: Address to listen on. Triton has no authentication: keep it on the loopback, or behind a firewall.
+        poll_s: Seconds between checks of the repository, whose models are then all loaded; with 0, models are loaded
+            and
+            unloaded on request only.
     """
 
     repository: Path
@@ -58,7 +59,12 @@ class ServerOptions:
     poll_s: int = 0
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the models that are loaded at start; raises ValueError or OSError for a config.pbtxt."""
+        """Return the models that are loaded at start.
+
+        Raises:
+            OSError: A config.pbtxt cannot be read.
+            ValueError: A config.pbtxt is malformed.
+        """
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
         return self.models or tuple(
             path.parent.name for path in found if "KIND_GPU" not in served_from_file(path).kinds
@@ -66,7 +72,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
+    """Return the arguments of ``tritonserver``, whose shared memory gets names that begin with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -76,7 +82,7 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
         f"--model-repository={options.repository.absolute()}",
         f"--backend-directory={backends}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
-        # Completing a configuration starts every model once more, and ours are complete.
+        # Completion would start every model twice, and our configurations are complete.
         "--disable-auto-complete-config",
         "--allow-gpu-metrics=false",
         f"--exit-timeout-secs={_EXIT_TIMEOUT_S}",
@@ -93,9 +99,12 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
+    """Start a program that gets SIGINT when this process ends, but not by Ctrl-C at the terminal.
 
-    `variables` are its whole environment; its output overwrites `log`, or OSError is raised.
+    `variables` are its whole environment; its output overwrites `log`.
+
+    Raises:
+        OSError: The program cannot be started, or the log cannot be written.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -116,20 +125,20 @@ def start_child(
         started.set_result(child)
         child.wait()
 
-    # To the kernel the parent is a thread, not a process: this one lives as long as the child.
+    # For the kernel the parent is a thread, so this one lives as long as the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
 
 
 def _owners(shm_prefix: str, program: bytes) -> list[int]:
-    # By their command lines, which hold the prefix: process ids that were noted earlier may be reused.
+    # Search command lines for the prefix, because process ids may have been reused.
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             name, *arguments = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it ended meanwhile, or is another user's
+        except OSError:  # the process ended, or belongs to another user
             continue
         if name.rpartition(b"/")[2] == program and any(shm_prefix.encode() in argument for argument in arguments):
             found.append(int(entry.name))
@@ -139,8 +148,8 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
 class TritonProcess:
     """`with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    `state` is the directory for its log and backends; made when it is not there. One server at a time may use it. What
-    an earlier, killed one left behind is removed at start.
+    `state` is the directory for log and backends, created if missing. One server at a time may use it. A start removes
+    the leftovers of an earlier, killed server.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -148,18 +157,18 @@ class TritonProcess:
         self.state = state.absolute()
         self.log_path = self.state / "triton.log"
         self._environment = environment
-        # Derived from the path, so that the next start in the same directory knows what an earlier one owned.
+        # The prefix depends on the path, so that the next start in this directory finds leftovers.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """Process id of the server."""
+        """The process id of the server."""
         return self._running.pid
 
     @property
     def addresses(self) -> Addresses:
-        """Addresses on which it listens; kept when it is started again."""
+        """The server's addresses; they stay the same when it is started again."""
         options = self.options
         return Addresses(
             grpc=f"{options.host}:{options.grpc_port}",
@@ -177,13 +186,13 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Start it and do not wait; on the ports of its first start, if it ran before.
+        """Start the server without waiting; a later start uses the same ports.
 
-        When this process ends, however it ends, the server gets a signal at which it cleans up and ends.
+        When this process ends for any reason, the server gets a signal to clean up and stop.
         """
         self.clean()
         backends = self._lay_out_backends()
-        # A port that another program takes before Triton does is an error at start, in Triton's words.
+        # If another program takes a port first, Triton reports the error at start.
         self.options = _with_ports(self.options)
         arguments = command_line(self.options, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
@@ -196,36 +205,36 @@ class TritonProcess:
         """Wait until the server and all its models are ready.
 
         Raises:
-            TritonStartError: It ended, or was not ready in time (it is stopped then).
+            TritonStartError: The server ended, or was not ready in time (it is stopped then).
         """
         give_up = time.monotonic() + timeout_s
         while why_not_ready(self.addresses, timeout_s=2.0):
             if self._running.poll() is not None:
                 self.clean()
-                raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self.end_of_log()}")
+                raise TritonStartError(f"Triton stopped with exit code {self._running.returncode}; {self.end_of_log()}")
             if time.monotonic() > give_up:
                 self.stop(timeout_s=1.0)
                 raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self.end_of_log()}")
             time.sleep(_POLL_S)
 
     def stub_pids(self) -> list[int]:
-        """Return the processes that run the models, one per instance."""
+        """Return the ids of the processes that run the models, one per instance."""
         return _owners(self._shm_prefix, _STUB)
 
     def shared_memory(self) -> list[Path]:
-        """Return its files of shared memory."""
+        """Return the server's files of shared memory."""
         return list(_SHARED_MEMORY.glob(f"{self._shm_prefix}*"))
 
     def is_running(self) -> bool:
-        """Return whether the server's process runs."""
+        """Return True if the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Wait for its end; return the exit code."""
+        """Wait for the server to end; return the exit code."""
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Let requests in flight finish, end it (SIGKILL after `timeout_s`) and remove what is left of it."""
+        """Let running requests finish, stop the server (SIGKILL after `timeout_s`) and clean up."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -236,7 +245,7 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """End the server at once, as a crash would; its stubs and its shared memory stay for a while (`clean`)."""
+        """Kill the server like a crash; stubs and shared memory stay until `clean`."""
         self._running.kill()
         self._running.wait()
 
@@ -252,11 +261,11 @@ class TritonProcess:
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise RuntimeError("never started")
+            raise RuntimeError("the server was never started")
         return self._process
 
     def _lay_out_backends(self) -> Path:
-        # Copies: Triton refuses a backend's library that is a link to somewhere else.
+        # Use copies, because Triton refuses a backend library that is a link.
         backends = self.state / "backends"
         shutil.rmtree(backends, ignore_errors=True)
         shutil.copytree(self._environment.python_backend, backends / "python", ignore=shutil.ignore_patterns("*.pyc"))
@@ -265,22 +274,22 @@ class TritonProcess:
             (backends / name).mkdir()
             program = files("gradewire_triton").joinpath("emulated", name, "model.py")
             (backends / name / "model.py").write_bytes(program.read_bytes())
-        # From this environment, where its 100 MB are installed already; it needs no other package.
+        # Link to this environment, which has its 100 MB already; it needs no other package.
         llama = find_spec("xllamacpp")
         if llama is not None and llama.submodule_search_locations:
             (backends / "vllm" / "xllamacpp").symlink_to(llama.submodule_search_locations[0])
         return backends
 
     def end_of_log(self) -> str:
-        """The log's last lines, and its path before them."""
+        """Return the path of the log and its last lines."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        # Errors stand in lines of their own, not in Triton's tables.
+        # Errors have their own lines; skip Triton's tables.
         shown = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
         return f"the end of {self.log_path}:\n" + "\n".join(shown)
 
 
 def _with_ports(options: ServerOptions) -> ServerOptions:
-    """Return the options with a free port in the place of each 0."""
+    """Return the options with a free port in place of each 0."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(3)]
         for probe in probes:

@@ -1,4 +1,4 @@
-"""The directory in which one Triton server at a time keeps its log, its backends and its addresses."""
+"""The directory where one Triton server at a time keeps its log, backends and addresses."""
 
 import http.client
 import json
@@ -15,12 +15,12 @@ from gradewire_models.locks import exclusive_if_free
 
 
 class TritonStartError(ModelError):
-    """Triton ended, or was not ready in time; the message ends with the end of its log."""
+    """An error for a Triton that stopped, or was not ready in time; the message ends with the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Addresses of a server: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and its log."""
+    """Addresses of a server: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and the path of its log."""
 
     grpc: str
     http: str
@@ -29,7 +29,7 @@ class Addresses:
 
 
 def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
-    """Return why a server and its models are not ready; "" where they are."""
+    """Return the reason why a server or its models are not ready; "" if they are."""
     url = f"{addresses.http}/v2/health/ready"
     connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:
@@ -39,18 +39,18 @@ def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
         return f"{url} does not answer within {timeout_s:g} s ({error})"
     finally:
         connection.close()
-    return "" if status == http.HTTPStatus.OK else f"{url} says that it is not ready ({status})"
+    return "" if status == http.HTTPStatus.OK else f"{url} answers {status}"
 
 
 def default_state() -> Path:
-    """Default state directory."""
+    """Return the default state directory."""
     return platformdirs.user_state_path("gradewire") / "triton"
 
 
 class StateDirectory:
     """A directory that one process at a time uses.
 
-    A lock says which: it belongs to an open file and is gone with its process, however that ends.
+    A lock on an open file marks the process; it ends with the process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,18 +60,18 @@ class StateDirectory:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Make this process its user while the body runs.
+        """Hold the directory for this process while the body runs.
 
         Raises:
             TritonStartError: Another process uses it.
-            OSError: The directory cannot be made or written.
+            OSError: The directory cannot be created or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock_path.touch(0o644)
         with exclusive_if_free(self._lock_path) as held:
             if not held:
                 raise TritonStartError(
-                    f"process {self.user()} runs a Triton server in {self.path} already: stop it, or name another "
+                    f"process {self.user()} already runs a Triton server in {self.path}. Stop it, or name another "
                     "directory with --state"
                 )
             self._lock_path.write_text(str(os.getpid()), encoding="ascii")
@@ -82,7 +82,7 @@ class StateDirectory:
                 self._addresses_path.unlink(missing_ok=True)
 
     def user(self) -> int | None:
-        """Id of the process that uses it, or None."""
+        """Return the id of the process that uses the directory, or None."""
         try:
             with exclusive_if_free(self._lock_path) as free:
                 return None if free else int(self._lock_path.read_text(encoding="ascii") or "0") or None
@@ -90,13 +90,13 @@ class StateDirectory:
             return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Record that the server is ready, and its addresses."""
+        """Record the addresses once the server is ready."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)
 
     def addresses(self) -> Addresses | None:
-        """Addresses of its server; None where none is ready."""
+        """Return the addresses of the server; None if none is ready."""
         if self.user() is None:
             return None
         try:

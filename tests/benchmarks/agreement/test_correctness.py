@@ -91,7 +91,7 @@ def test_smile_by_another_encoder_stands_beside_and_stays_with_its_rows(files: t
     assert "| pearson, `smile:one_pass` | 1.000 | 1.000 | 1.000 |" in table
     assert "difference to `smile:one_pass, other`" in table
     assert "difference to" not in agreement_table(rows, rows.smile)
-    with pytest.raises(ValueError, match="scored with other are others"):
+    with pytest.raises(ValueError, match="scored with other differ"):
         rows.beside("other", other.half("a"))
 
 

@@ -60,7 +60,7 @@ def test_draws_take_whole_groups() -> None:
 def test_what_is_no_set_is_named(tmp_path: Path) -> None:
     torn = tmp_path / "torn.tsv"
     torn.write_text("group\tgrade\tfirst\tsecond\n1\t5\ta\tb\n1\t6\ta\tc\n")
-    with pytest.raises(ValueError, match=r"line 3: group, grade \(0 to 5\)"):
+    with pytest.raises(ValueError, match=r"line 3: should have group, grade \(0 to 5\)"):
         read_sentences(torn)
     wheel = tmp_path / "other.whl"
     wheel.write_bytes(b"no archive")
@@ -68,5 +68,5 @@ def test_what_is_no_set_is_named(tmp_path: Path) -> None:
         read_words(wheel, "simlex999")
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("gensim/test/test_data/simlex999.txt", "old\tnew\t10\n")
-    with pytest.raises(ValueError, match=r"has SHA-256 .* take gensim 4\.4\.0"):
+    with pytest.raises(ValueError, match=r"has SHA-256 .* Use gensim 4\.4\.0"):
         read_words(wheel, "simlex999")

@@ -105,7 +105,7 @@ def test_rows_are_downloaded_and_made_once(tmp_path: Path, site: Site, table: Pa
     assert [path.name for path in (data / ".downloads").rglob("*") if path.is_file()] == [".lock"]
     again = program("get", "evouna", "--data", data, "--table", table)
     assert (again.exit_code, len(site.asked)) == (0, 2)
-    assert "there already" in again.output
+    assert "already there" in again.output
     # Somebody's edit is not taken for the rows.
     (data / "rows.jsonl").write_text("{}\n")
     assert program("get", "--data", data, "--table", table).exit_code == 0
@@ -117,7 +117,7 @@ def test_a_download_that_broke_goes_on_where_it_stopped(tmp_path: Path, site: Si
     site.torn.add("TQ.json")
     done = program("get", "--data", data, "--table", table)
     assert done.exit_code == 1
-    assert f"Error: evouna: {site.address}/TQ.json could not be downloaded: " in done.output
+    assert f"Error: evouna: cannot download {site.address}/TQ.json: " in done.output
     assert "--from" in done.output
     assert not (data / "rows.jsonl").exists()
     site.torn.clear()
@@ -150,7 +150,7 @@ def test_other_rows_are_refused_unless_asked_for(tmp_path: Path, site: Site) -> 
     data, table = tmp_path / "data", write_table(tmp_path / "sets.toml", site, rows_sha256="1" * 64)
     done = program("get", "--data", data, "--table", table)
     assert done.exit_code == 1
-    assert f"the figures were taken on {'1' * 64}; --other-rows" in done.output
+    assert f"published results used {'1' * 64}. Accept them with --other-rows" in done.output
     assert not (data / "rows.jsonl").exists()
     done = program("get", "--data", data, "--table", table, "--other-rows")
     assert (done.exit_code, "OTHER ROWS" in done.output) == (0, True)
@@ -177,13 +177,13 @@ def test_a_folder_without_the_rows_is_told(tmp_path: Path, site: Site, table: Pa
     (tmp_path / "copy" / "TQ.json").write_text("[]")
     done = program("get", "--data", tmp_path / "data", "--table", table, "--from", tmp_path / "copy")
     assert done.exit_code == 1
-    assert f"has neither rows.jsonl nor NQ.json, of which it is made; they are at {site.address}/NQ.json" in done.output
+    assert f"has neither rows.jsonl nor its sources NQ.json. Download these from {site.address}/NQ.json" in done.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("get", "evona"), 2, "there is no set evona; there are: evouna"),
+        (("get", "evona"), 2, "unknown set evona. Sets are: evouna"),
         (("get", "--table", "/nowhere.toml"), 1, "/nowhere.toml: [Errno 2]"),
     ],
 )

@@ -134,7 +134,7 @@ def test_items_go_through_several_servers_and_clients_over_grpc(minilm: Path) ->
 
 def test_a_server_that_does_not_start_says_why(minilm: Path) -> None:
     with (
-        pytest.raises(RuntimeError, match=r"(?s)the server does not start: .*device"),
+        pytest.raises(RuntimeError, match=r"(?s)the server did not start: .*device"),
         serving(minilm, {"device": "abacus"}),
     ):
         pass

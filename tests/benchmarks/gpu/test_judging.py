@@ -115,7 +115,7 @@ def test_a_run_that_is_ended_ends_it(tmp_path: Path) -> None:
 def test_one_that_ends_says_what_it_said(tmp_path: Path) -> None:
     command = put(tmp_path, "#!/bin/sh\necho CUDA out of memory\nexit 3\n")
     with (
-        pytest.raises(RuntimeError, match="vLLM ended with 3: CUDA out of memory"),
+        pytest.raises(RuntimeError, match="vLLM stopped with exit status 3: CUDA out of memory"),
         vllm_serving([str(command)], tmp_path),
     ):
         pass
@@ -141,13 +141,13 @@ def test_without_an_option_or_vllm_the_step_says_what_to_give(
     for why in whys:
         assert why.startswith("not run: ")
         assert "--judge-url URL and --judge-model NAME" in why
-    assert "or --judge-weights DIR for the vLLM of this machine (vLLM is not here)" in whys[0]
-    assert "neither the command nor a module vllm" in whys[1]
+    assert "or --judge-weights DIR for this machine's vLLM (vLLM is not installed)" in whys[0]
+    assert "neither the command nor the module vllm is installed" in whys[1]
     command = put(tmp_path, "")
     assert vllm_command() == [str(command), "serve"]
-    assert "(vLLM is here)" in run_step(steps(minilm, JudgeChoice()).judge)[1]
+    assert "(vLLM is installed)" in run_step(steps(minilm, JudgeChoice()).judge)[1]
     no_time = run_step(steps(minilm, JudgeChoice(weights=tmp_path), left_s=60.0).judge)[1]
-    assert no_time == "not run: no time is left to start vLLM: give fewer --seconds"
+    assert no_time == "not run: no time is left to start vLLM. Use fewer --seconds"
 
 
 def test_a_module_of_this_python_is_as_good_as_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +208,13 @@ async def test_tokens_that_the_server_does_not_count_are_not_told(minilm: Path) 
 async def test_a_judge_that_does_not_answer_is_waited_for_until_the_deadline(minilm: Path) -> None:
     async with OddServer(owner="vllm", answers=[RIGHT]) as server:
         server.gate.clear()
-        with pytest.raises(RuntimeError, match=r"the judge rates nothing: (TIMEOUT|UNAVAILABLE)"):
+        with pytest.raises(RuntimeError, match=r"the judge did not rate an item: (TIMEOUT|UNAVAILABLE)"):
             await rated(minilm, server, deadline_s=1.0)
 
 
 async def test_a_judge_that_rates_one_item_only_is_told(minilm: Path) -> None:
     async with OddServer(owner="vllm", answers=[RIGHT, NO_LABEL]) as server:
-        with pytest.raises(RuntimeError, match=r"then none: \d+ UNPARSABLE"):
+        with pytest.raises(RuntimeError, match=r"rated only one item: \d+ UNPARSABLE"):
             await rated(minilm, server)
 
 
@@ -229,9 +229,12 @@ async def test_the_step_asks_the_server_that_was_named(minilm: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--judge-url", "http://127.0.0.1:1/v1"], "--judge-url and --judge-model belong together"),
-        (["--judge-model", "m"], "--judge-url and --judge-model belong together"),
-        (["--judge-url", "u", "--judge-model", "m", "--judge-weights", "."], "does not go with --judge-url"),
+        (["--judge-url", "http://127.0.0.1:1/v1"], "--judge-url needs --judge-model, and the reverse"),
+        (["--judge-model", "m"], "--judge-url needs --judge-model, and the reverse"),
+        (
+            ["--judge-url", "u", "--judge-model", "m", "--judge-weights", "."],
+            "use either --judge-weights, which starts vLLM here, or --judge-url",
+        ),
         (["--judge-weights", "nowhere"], "nowhere is no directory"),
     ],
 )

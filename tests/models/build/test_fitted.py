@@ -66,7 +66,7 @@ def test_what_somebody_else_wrote_into_the_file_stays(directory: Path) -> None:
 
 def test_a_model_of_another_digest_has_other_scores(directory: Path) -> None:
     before = (directory / "config.pbtxt").read_text()
-    with pytest.raises(BuildError, match="score the rows with that one"):
+    with pytest.raises(BuildError, match="Score the rows with that model"):
         store_calibration(directory.parent, NAME, replace(SMILE, origin="user"))
     assert (directory / "config.pbtxt").read_text() == before
     with pytest.raises(ModelNotBuiltError):
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_told_and_the_model_goes_on(directory: Path) -> N
         assert [each.metric for each in model.unreadable] == ["smile"]
     told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
     assert "fitted for sbert/1" in told
-    assert "what was fitted for smile cannot be read (gradewire.calibration.smile: its format is 2" in told
+    assert "the calibration for smile cannot be read (gradewire.calibration.smile: its format is 2" in told
     checks = {check.name: check for check in verify_built(directory.parent, NAME, None)}
     assert not checks["config.pbtxt"].passed
     assert "--undo" in checks["config.pbtxt"].detail

@@ -60,7 +60,7 @@ def test_it_is_what_its_description_says(repository: Path) -> None:
     assert [check.name for check in checks if not check.passed] == []
     assert {"logits", "batch invariance"} <= {check.name for check in checks}
     assert model.remarks == (
-        "reads question, reference and answer together: for metric grader, and beside correctness",
+        "reads question, reference and answer together; for metric grader, and inside correctness",
     )
 
 
@@ -107,7 +107,7 @@ def test_a_broken_graph_does_not_pass(tmp_path: Path) -> None:
         ),
         ({"weight": np.zeros((1, 24), np.float16), "bias": np.zeros(1, np.float32)}, "found float16"),
         ({"weight": np.zeros((1, 24), np.float32)}, "should hold weight and bias, found weight"),
-        ({"weight": np.full((1, 24), np.nan, np.float32), "bias": np.zeros(1, np.float32)}, "no numbers"),
+        ({"weight": np.full((1, 24), np.nan, np.float32), "bias": np.zeros(1, np.float32)}, "NaN or infinite"),
     ],
 )
 def test_a_head_of_another_model_is_refused(
@@ -123,7 +123,7 @@ def test_a_head_of_another_model_is_refused(
 def test_a_grader_without_its_head_is_refused(package: Package, tmp_path: Path) -> None:
     adapter = write_grader_adapter(tmp_path / "mine", package.model)
     (adapter / "head.safetensors").unlink()
-    with pytest.raises(BuildError, match=r"no adapter in PEFT's format of a grader: it has no head\.safetensors"):
+    with pytest.raises(BuildError, match=r"not an adapter in PEFT's format of a grader: head\.safetensors is missing"):
         user_adapted(adapter, package.model)
 
 
@@ -131,7 +131,7 @@ def test_a_grader_without_its_head_is_refused(package: Package, tmp_path: Path) 
     ("said", "message"),
     [
         ({"temperature": "warm"}, "temperature should be a valid number"),
-        ({"max_tokens": 128}, "a grader reads 256 tokens"),
+        ({"max_tokens": 128}, "max_tokens should be 256 for a grader"),
     ],
 )
 def test_what_its_file_says_is_checked(package: Package, tmp_path: Path, said: dict[str, Any], message: str) -> None:

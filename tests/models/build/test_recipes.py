@@ -163,7 +163,7 @@ def test_rounding_with_rows_in_view_errs_less_on_them() -> None:
         ({"smoothing": True}, "smoothing should be a number"),
         ({"outliers": 24}, "outliers should be a number from 0 to 23"),
         ({"excluded": ("layer_9.qkv",)}, "layer_9.qkv"),
-        ({"excluded": "layer_1.qkv"}, "excluded names what is no product"),
+        ({"excluded": "layer_1.qkv"}, "excluded names unknown products"),
         ({"calibration_sha256": "0" * 64}, "calibration texts have SHA-256"),
     ],
 )
@@ -324,8 +324,8 @@ def test_a_variant_that_strays_from_the_reference_is_not_installed(tmp_path: Pat
 @pytest.mark.parametrize(
     ("precision", "accelerator", "method", "says"),
     [
-        ("int4", "cuda", "gpu", "no such arithmetic as 'int4-cuda'"),
-        ("fp32", "none", "gpu", "no such arithmetic as 'fp32-none'"),
+        ("int4", "cuda", "gpu", "unknown numeric class 'int4-cuda'"),
+        ("fp32", "none", "gpu", "unknown numeric class 'fp32-none'"),
         ("fp32", "cuda", "rounding", "unknown method 'rounding'"),
     ],
 )

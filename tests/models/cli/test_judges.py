@@ -21,9 +21,9 @@ def test_list_says_what_is_there_how_to_get_the_rest_and_what_to_know(tmp_path: 
     assert result.exit_code == 0
     judge = load_judge(smollm2_repository(), NAME)
     assert f"built, {judge.bytes / 1e6:.0f} MB: int8 digest {judge.digests['int8']}, gguf" in result.output
-    assert "it judges no better than chance" in result.output
-    assert "1093 MB to download: gradewire models build qwen2.5-coder-1.5b-instruct\n" in result.output
-    assert "Not run here" in result.output
+    assert "its verdicts are no better than chance" in result.output
+    assert "(1093 MB to download). Run: gradewire models build qwen2.5-coder-1.5b-instruct\n" in result.output
+    assert "Not tested here" in result.output
     assert f"judges: {tmp_path / 'judges'}\n" in result.output
 
 
@@ -31,7 +31,7 @@ def test_build_finds_what_is_there_and_says_what_it_is_good_for() -> None:
     result = run("build", NAME, "--form", "both", "--judge-repository", smollm2_repository())
     assert result.exit_code == 0
     assert f"{NAME}: already there" in result.output
-    assert "for tests of the machinery only" in result.output
+    assert "only for testing the setup" in result.output
 
 
 def test_verify_shows_every_check_of_a_real_judge() -> None:
@@ -56,4 +56,4 @@ def test_what_cannot_be_built_says_where_it_is_served(tmp_path: Path) -> None:
 def test_a_form_is_a_judges(tmp_path: Path) -> None:
     result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--repository", tmp_path / "models")
     assert result.exit_code == 2
-    assert "--form belongs to a judge" in result.output
+    assert "--form needs the name of a judge" in result.output

@@ -88,7 +88,7 @@ def swap_weights(directory: Path, name: str) -> None:
         (lambda at: write(at / "sentence_bert_config.json", {"transformer_task": "fill-mask"}), "'fill-mask'"),
         (
             lambda at: write(at / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": "x"}),
-            "no such prompt as 'x'",
+            "default_prompt_name 'x' is no prompt",
         ),
     ],
 )
@@ -112,12 +112,12 @@ def test_what_is_neither_directory_nor_id_is_refused_without_a_network(
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")  # beside a checkout there may be anything
-    with pytest.raises(ExportError, match="neither a directory nor the id"):
+    with pytest.raises(ExportError, match="neither a directory nor a model id"):
         find_source(wanted)
 
 
 def test_a_directory_has_no_revisions(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="leave --revision out"):
+    with pytest.raises(ExportError, match="Leave out --revision"):
         find_source(str(tmp_path), revision="main")
 
 
@@ -168,7 +168,7 @@ def test_a_module_outside_of_the_folder_is_not_read(tmp_path: Path, where: str, 
     inside = tmp_path / "inside"
     inside.mkdir()
     modules = [{**each, "path": where} if each is module else each for each in (TRANSFORMER, POOLING)]
-    with pytest.raises(ExportError, match="outside of the model's folder"):
+    with pytest.raises(ExportError, match="outside the model's folder"):
         read_modules(folder(inside, modules), pooling_is_given=False)
 
 
@@ -183,7 +183,7 @@ def test_a_plain_folder_has_no_pooling(tmp_path: Path) -> None:
         ([TRANSFORMER, POOLING, DENSE], MEAN, "'Dense' at '2_Dense'"),
         ([TRANSFORMER, TRANSFORMER], MEAN, "'Transformer'"),
         ([POOLING], MEAN, "'Pooling'"),
-        ([], MEAN, "names no Transformer"),
+        ([], MEAN, "has no Transformer"),
         ({"a": 1}, MEAN, "not a list of modules"),
         ([{"type": 3}], MEAN, "not a list of modules"),
         ([TRANSFORMER, POOLING], {"pooling_mode_max_tokens": True}, "pools by max"),

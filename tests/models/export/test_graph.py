@@ -106,7 +106,7 @@ def test_what_nobody_asked_for_is_not_computed() -> None:
 
 
 def test_other_inputs_and_missing_outputs_are_refused() -> None:
-    with pytest.raises(ExportError, match=r"reads \['pixel_values'\]"):
+    with pytest.raises(ExportError, match=r"needs \['pixel_values'\]"):
         complete(bare("input_ids", extra="pixel_values"), Completion("mean", (), DIMS, 0))
     with pytest.raises(ExportError, match=r"lacks the outputs \['pooler_output', 'hidden_states\.2'\]"):
         complete(bare("input_ids"), Completion("pooler", (2,), DIMS, 0))

@@ -65,7 +65,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     plan = make_plan(folder, ExportOptions(), LOCAL)
     assert plan.max_tokens == 512
     cut, prompts, licence = notes_on(folder, ExportOptions())
-    assert ["512 of the 8192" in cut, "prompts for query:" in prompts, "no licence" in licence] == [True] * 3
+    assert ["512 tokens of 8192" in cut, "prompts for query" in prompts, "licence is unknown" in licence] == [True] * 3
     settled = ExportOptions(prefix="", max_tokens=8192, licence="mit")
     assert notes_on(folder, settled) == []
     assert make_plan(folder, settled, LOCAL).max_tokens == 8192
@@ -75,8 +75,8 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     ("folder", "options", "source", "says"),
     [
         (replace(FOLDER, pooling=None), ExportOptions(), LOCAL, r"--pooling mean\|cls\|last\|pooler"),
-        (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "say --name"),
-        (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "say --name"),
+        (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "with --name"),
+        (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "with --name"),
         (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "model of the catalog"),
         (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "leaves a prompt's tokens out"),
     ],

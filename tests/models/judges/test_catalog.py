@@ -35,14 +35,14 @@ def test_what_is_for_tests_only_says_so() -> None:
     smollm2 = find_judge("smollm2-135m-instruct")
     assert smollm2.test_only
     assert any("no better than chance" in remark for remark in smollm2.remarks)
-    assert "tests" in smollm2.title
+    assert "testing" in smollm2.title
 
 
 def test_what_was_not_run_here_says_so() -> None:
     served = [judge for judge in catalog_judges().values() if not judge.buildable]
     assert served
     for judge in served:
-        assert any(remark.startswith("Not run here") for remark in judge.remarks)
+        assert any(remark.startswith("Not tested here") for remark in judge.remarks)
         assert judge.origin in judge.build_hint
 
 
@@ -58,7 +58,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         ("default = true\n", 'default = "yes"\n', "default should be a valid boolean, not 'yes'"),
         ("default = true\n", "", "exactly one judge must be the default"),
         ('chat_template = "chatml"', 'chat_template = "alpaca"', "should be 'chatml'"),
-        ("bytes = 1117320768\n", "bytes = 0\n", "has sha256, bytes, download_bytes and eos_tokens"),
+        ("bytes = 1117320768\n", "bytes = 0\n", "needs sha256, bytes, download_bytes and eos_tokens"),
         ('sha256 = "cc32', 'sha256 = "xx32', "sha256 should be 64 lower-case hex characters"),
         ('name = "smollm2-135m-instruct"', 'name = "../smollm2"', "letters, digits"),
         ('name = "smollm2-135m-instruct"', 'name = "qwen2.5-coder-1.5b-instruct"', "listed twice"),
@@ -81,5 +81,5 @@ def test_a_malformed_catalog_is_refused(tmp_path: Path, old: str, new: str, said
 
 
 def test_a_judge_that_can_be_built_needs_to_know_how_answers_end(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="has sha256, bytes, download_bytes and eos_tokens"):
+    with pytest.raises(CatalogError, match="needs sha256, bytes, download_bytes and eos_tokens"):
         read(tmp_path, re.sub(r"eos_tokens = .*\n", "", TEXT, count=1))

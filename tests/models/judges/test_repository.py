@@ -88,7 +88,7 @@ def test_one_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(ModelNotBuiltError, match="serve Qwen/"):
         load_judge(tmp_path, "qwen2.5-7b-instruct-awq")
     for name in ("", "..", "a/b", "unheard-of"):
-        with pytest.raises(ModelNotBuiltError, match="the catalog of judges has qwen2"):
+        with pytest.raises(ModelNotBuiltError, match="The catalog of judges has qwen2"):
             load_judge(tmp_path, name)
     assert list_judges(tmp_path / "not there") == []
 
@@ -112,11 +112,11 @@ def change_format(directory: Path) -> None:
     [
         (lambda directory: (directory / "int8/model.onnx").write_bytes(b"longer than it was, much"), "has 24 bytes"),
         (lambda directory: (directory / "int8/model.onnx").unlink(), "No such file"),
-        (lambda directory: (directory / "judge.json").write_text("{}", encoding="utf-8"), "not what a build writes"),
-        (lambda directory: (directory / "judge.json").write_text("[1]", encoding="utf-8"), "not what a build writes"),
+        (lambda directory: (directory / "judge.json").write_text("{}", encoding="utf-8"), "judge.json is invalid"),
+        (lambda directory: (directory / "judge.json").write_text("[1]", encoding="utf-8"), "judge.json is invalid"),
         (lambda directory: (directory / "judge.json").write_bytes(b"\xff{"), "codec can't decode"),
         (change_value, "was changed after the build"),
-        (change_format, "of another format"),
+        (change_format, "another format"),
     ],
 )
 def test_a_broken_one_is_told_once_and_left_out(

@@ -87,7 +87,7 @@ def test_a_damaged_model_is_never_loaded(fresh_bert: Callable[[], Path], damage:
 def test_a_broken_model_says_how_it_was_made(fresh_bert: Callable[[], Path]) -> None:
     repository = fresh_bert()
     _cut(repository / "tiny-bert/tokenizer.json")
-    with pytest.raises(ModelBrokenError, match="replace it: build it with: gradewire models build tiny-bert"):
+    with pytest.raises(ModelBrokenError, match="Run: gradewire models build tiny-bert"):
         load_built(repository, "tiny-bert")
 
 

@@ -211,9 +211,9 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
         ({"colour": 1}, "colour is unknown"),
         ({"threshold": "0.5"}, "threshold should be a valid number, not '0.5'"),
         ({"threshold": 10**400}, "threshold should be a finite number"),
-        ({"threshold": None}, "a threshold or a fit"),
-        ({"fit": {}}, "a threshold or a fit"),
-        ({"fit": [1], "threshold": None}, "a JSON object"),
+        ({"threshold": None}, "either a threshold or a fit"),
+        ({"fit": {}}, "either a threshold or a fit"),
+        ({"fit": [1], "threshold": None}, "fit should be a JSON object"),
         ({"sentence_weight": 2}, "sentence_weight should be less than or equal to 1, not 2"),
         ({"parameters": [1]}, "parameters should be a table"),
         ({"parameters": {"preset": 1}}, "parameters should be a valid string, not 1"),
@@ -229,8 +229,8 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
 def test_what_is_no_calibration_is_named(change: dict[str, Any], says: str) -> None:
     (found,) = calibrations_in({"calibration.smile": json.dumps([RECORD | change])}).unreadable
     assert says in found.reason
-    assert found.summary.startswith("what was fitted for smile cannot be read (gradewire.calibration.smile: ")
-    assert found.summary.endswith("take it away with gradewire calibrate --undo --model NAME --metric smile")
+    assert found.summary.startswith("the calibration for smile cannot be read (gradewire.calibration.smile: ")
+    assert found.summary.endswith("remove it: gradewire calibrate --undo --model NAME --metric smile")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ async def test_approximate_vectors_have_entries_of_their_own(open_backends: Open
 
 
 def refuse(*_: object) -> str:
-    raise Bf16UnavailableError("this processor has none of amx_bf16, avx512_bf16")
+    raise Bf16UnavailableError("this processor has no bf16 (none of amx_bf16, avx512_bf16)")
 
 
 def fail(*_: object, **__: object) -> float:
@@ -188,5 +188,7 @@ async def test_a_variant_is_refused_where_bf16_cannot_be_had(variants: Path, mon
     assert engine.health().models == {VARIANT: False}
     reply = await engine.ports.embeddings.embed("", ["w1"], [Tier.PREDICTION])
     assert reply.failures[0].status is Status.MODEL_UNAVAILABLE
-    assert "this processor has none of amx_bf16, avx512_bf16. Use tiny-bert instead" in reply.failures[0].message
+    assert (
+        "this processor has no bf16 (none of amx_bf16, avx512_bf16). Use tiny-bert instead" in reply.failures[0].message
+    )
     await engine.close()

@@ -49,9 +49,9 @@ def test_examples_are_read_back(examples: list[Example], tmp_path_factory: pytes
             json.dumps({**GOOD, "negatives": ["\udfff"]}),
             "line 2: Invalid JSON: .* hex escape",
         ),
-        (json.dumps({**GOOD, "positive": "a"}), "line 2: anchor and positive are the same text"),
+        (json.dumps({**GOOD, "positive": "a"}), "line 2: anchor and positive should be different texts"),
         (json.dumps({**GOOD, "positive": " "}), "line 2: anchor, positive and negatives should not be blank"),
-        (json.dumps({**GOOD, "negatives": ["c", " B. "]}), "line 2: the negative ' B. ' is the anchor or the"),
+        (json.dumps({**GOOD, "negatives": ["c", " B. "]}), "line 2: the negative ' B. ' equals the anchor or the"),
         ('{"task": 1' + "0" * 5_000 + "}", "line 2: Invalid JSON"),
     ],
 )
@@ -97,7 +97,9 @@ def test_the_same_answer_in_another_form_is_no_negative(positive: str, negative:
     path = tmp_path / "examples.jsonl"
     for one, other in ((positive, negative), (negative, positive)):
         path.write_text(json.dumps({**GOOD, "positive": one, "negatives": [other]}), encoding="utf-8")
-        with pytest.raises(TrainingError, match=r"line 1: the negative .* is the anchor or the positive but for case"):
+        with pytest.raises(
+            TrainingError, match=r"line 1: the negative .* equals the anchor or the positive except for case"
+        ):
             read_examples(path)
 
 

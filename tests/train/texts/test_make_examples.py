@@ -88,7 +88,7 @@ def test_no_wordnet_is_needed_where_the_users_pairs_are_enough(tmp_path: Path) -
     nowhere = tmp_path / "nowhere"
     found = make_examples({"nli": 1, "dates": 5}, Files(nli_pairs=[path]), seed=4, wordnet=nowhere, only={"nli"})
     assert [each.anchor for each in found] == ["a man eats"]
-    with pytest.raises(TrainingError, match="WordNet's files cannot be read"):
+    with pytest.raises(TrainingError, match="cannot read WordNet's files"):
         make_examples({"nli": 2}, Files(nli_pairs=[path]), seed=4, wordnet=nowhere)
 
 
@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_texts(wordnet: Path, questions: Path) -> N
 
 
 def test_a_task_that_does_not_exist_is_told(wordnet: Path) -> None:
-    with pytest.raises(TrainingError, match=r"there is no task colors; tasks: nli, .*colours"):
+    with pytest.raises(TrainingError, match=r"unknown task colors\. Tasks are nli, .*colours"):
         make_examples({"colors": 1}, Files(), seed=1, wordnet=wordnet)
 
 
@@ -129,7 +129,7 @@ def test_the_command_shows_examples_counts_and_digest(run: Callable[..., click.t
     assert result.output.splitlines() == [
         "names: made 0", "  = 9", "  + one", "  - two",
         "names: made 1", "  = 9", "  + one", "  - two",
-        "names: 2 examples, 6 texts of 5.0 words in the mean",
+        "names: 2 examples, 6 texts of 5.0 words on average",
         f"2 examples, SHA-256 {examples_digest(expected)}",
     ]  # fmt: skip
 
@@ -146,8 +146,8 @@ def test_the_command_writes_examples_that_a_training_reads(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--column", "answers"], "OURS=YOURS is expected"),
-        (["--wordnet", "/nowhere"], "WordNet's files cannot be read in /nowhere"),
+        (["--column", "answers"], "should have the form OURS=YOURS"),
+        (["--wordnet", "/nowhere"], "cannot read WordNet's files in /nowhere"),
         (["--task", "colors"], "is not one of"),
     ],
 )
@@ -164,5 +164,5 @@ def test_bad_lines_are_an_error_or_are_left_out(run: Callable[..., click.testing
         lines.write('{"question": "what"}\n')
     result = run("--task", "candidates", "--count", 2, "--questions", questions)
     assert result.exit_code == 1
-    assert 'line 5: there is no field "answer"' in result.output
+    assert 'line 5: field "answer" is missing' in result.output
     assert run("--task", "candidates", "--count", 2, "--questions", questions, "--skip-bad-lines").exit_code == 0

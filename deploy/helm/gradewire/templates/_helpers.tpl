@@ -39,12 +39,12 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- $text := toString . -}}
 {{- $unit := regexFind "[A-Za-z]*$" $text -}}
 {{- $factors := dict "m" 1.0 "" 1e3 "k" 1e6 "M" 1e9 "G" 1e12 "T" 1e15 "Ki" 1024e3 "Mi" 1048576e3 "Gi" 1073741824e3 "Ti" 1099511627776e3 -}}
-{{- if not (hasKey $factors $unit) }}{{ fail (printf "resources: %s is no quantity that the chart can read" $text) }}{{ end -}}
+{{- if not (hasKey $factors $unit) }}{{ fail (printf "resources: cannot read the quantity %s. Use a form such as 500m, 4 or 1.5Gi" $text) }}{{ end -}}
 {{- mulf (trimSuffix $unit $text | float64) (get $factors $unit) | int64 -}}
 {{- end -}}
 
-{{/* Server processes of a pod where settings.processes leaves it open: as the server counts, but by what the pod asks for, since a node has
-more cores than the pod gets where it has no limit of them. A core and 3 GiB are the embedded judge's. */}}
+{{/* Server processes of a pod if settings.processes is 0: counted like the server, but from the pod's resources, because a node has
+more cores than a pod without a limit gets. An embedded judge takes a core and 3 GiB. */}}
 {{- define "gradewire.processes" -}}
 {{- $resources := .Values.resources -}}
 {{- $cpu := dig "limits" "cpu" (dig "requests" "cpu" "1" $resources) $resources -}}
@@ -69,11 +69,11 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* The volume of built models, and the init container that fills it where it is not a claim. */}}
+{{/* The volume of built models, and the init container that fills it if it is not a claim. */}}
 {{- define "gradewire.modelVolume" -}}
 - name: models
 {{- if eq .Values.models.mode "claim" }}
-  persistentVolumeClaim: {claimName: {{ required "models.existingClaim is needed with models.mode=claim" .Values.models.existingClaim }}, readOnly: true}
+  persistentVolumeClaim: {claimName: {{ required "models.mode=claim needs a volume. Set models.existingClaim" .Values.models.existingClaim }}, readOnly: true}
 {{- else }}
   emptyDir: {sizeLimit: {{ .Values.models.sizeLimit }}}
 {{- end }}

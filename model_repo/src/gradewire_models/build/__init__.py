@@ -1,1 +1,1 @@
-"""Builds and verifies models. Heavy: imports onnx, onnxruntime and safetensors; the server never does."""
+"""Build and verify models. Imports onnx, onnxruntime and safetensors, so the server never imports it."""

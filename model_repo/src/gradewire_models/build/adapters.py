@@ -1,4 +1,4 @@
-"""Low-rank adapters: read their configuration, merge them into weights (Hu et al. 2021), bring in a user's own."""
+"""Low-rank adapters (Hu et al. 2021): read their configuration, merge them into weights, describe a user's own."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ from gradewire_models.repository.digest import file_sha256
 
 MAX_CONFIG_BYTES = 1 << 20
 
-# They decide how an adapter was trained, or name versions and places: not what it computes.
+# These fields decide how an adapter was trained, or name versions and paths; they do not change its output.
 _OF_NO_CONSEQUENCE = frozenset(
     {
         "auto_mapping",
@@ -52,11 +52,11 @@ Array = NDArray[np.float32]
 Low = NDArray[np.float64]
 
 MAX_ADAPTER_BYTES = 1 << 28
-"""256 MiB: an adapter of usual rank has some MB, and what is larger was not made for these encoders."""
+"""Bytes of an adapter file, at most. A usual rank takes some MB; a larger file was not made for these encoders."""
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
-# A dense layer over the first token that some checkpoints carry; no vector here is read from it.
+# Some checkpoints carry a dense layer over the first token. Our vectors do not use it.
 _UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
 
 _PICKLE = "adapter_model.bin"
@@ -73,12 +73,11 @@ class AdapterConfig:
     Attributes:
         peft_type: The only kind that can be merged.
         r: Rank: columns of one matrix and rows of the other.
-        lora_alpha: The product of the two is multiplied with lora_alpha / r.
-        target_modules: Ends of the names of the layers that have one.
-        layers_to_transform: Encoder layers that have one, counted from 0; None for all.
-        init_lora_weights: Other ways to start (pissa, olora, eva, …) change the base's weights, to which the matrices
-            then belong.
-        base_model_name_or_path: What it says it was trained on: a name, an id of a hub or a path.
+        lora_alpha: Factor; the product of the two matrices is multiplied with lora_alpha / r.
+        target_modules: Ends of the names of the adapted layers.
+        layers_to_transform: Adapted encoder layers, counted from 0; None for all.
+        init_lora_weights: Initialisation. Others (pissa, olora, eva, …) change the base's weights as well.
+        base_model_name_or_path: Base that the file names: a name, an id of a hub or a path.
     """
 
     peft_type: Literal["LORA"]
@@ -91,17 +90,17 @@ class AdapterConfig:
 
     @property
     def scale(self) -> float:
-        """Factor of the matrices' product."""
+        """The factor of the matrices' product."""
         return self.lora_alpha / self.r
 
     @property
     def layers(self) -> tuple[int, ...] | None:
-        """Encoder layers that have an adapter, counted from 0; None for all."""
+        """Adapted encoder layers, counted from 0; None for all."""
         given = self.layers_to_transform
         return (given,) if isinstance(given, int) else given
 
     def wants(self, module: str, layer: int) -> bool:
-        """Return whether the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
+        """Return True if the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
         of_a_layer = self.layers is None or layer in self.layers
         return of_a_layer and any(module == end or module.endswith(f".{end}") for end in self.target_modules)
 
@@ -110,7 +109,7 @@ def read_adapter_config(path: Path) -> AdapterConfig:
     """Read an adapter_config.json.
 
     Raises:
-        BuildError: It is not there or none, or asks for something that cannot be merged; the message names the field.
+        BuildError: The file is missing or invalid, or sets a field that cannot be merged; the message names the field.
     """
     settings = read_json_object(path)
     config = _read(AdapterConfig, settings, path)
@@ -118,7 +117,7 @@ def read_adapter_config(path: Path) -> AdapterConfig:
     for name, value in settings.items():
         if name not in known and value not in _OFF:
             shown = json.dumps(value)[:_SHOWN_CHARACTERS]
-            raise BuildError(f"{path}: {name} should be off: it cannot be merged into the weights, not {shown}")
+            raise BuildError(f"{path}: {name} is {shown}, which cannot be merged into the weights. Train without it")
     return config
 
 
@@ -133,11 +132,11 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """Read a small JSON file that holds an object.
 
     Raises:
-        BuildError: It cannot be read, is larger than `MAX_CONFIG_BYTES` or holds something else.
+        BuildError: The file cannot be read, is larger than `MAX_CONFIG_BYTES` or holds no object.
     """
     try:
         if (size := path.stat().st_size) > MAX_CONFIG_BYTES:
-            raise BuildError(f"{path} has {size} bytes; such a file has a few hundred")
+            raise BuildError(f"{path} has {size} bytes, but at most {MAX_CONFIG_BYTES} are read")
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
@@ -147,12 +146,12 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Add PEFT's two files in `directory` to an encoder's weights, float32 by name, which are left as they are.
+    """Return an encoder's weights, float32 by name, with the adapter in `directory` merged into copies of them.
 
     `linears` has the encoder layer, from 0, of every linear layer of the graph, by its name.
 
     Raises:
-        BuildError: The adapter is none, cannot be merged, or belongs to other weights; the message names file and
+        BuildError: The adapter is invalid, cannot be merged, or belongs to other weights; the message names file and
             field.
     """
     config = read_adapter_config(directory / ADAPTER_CONFIG)
@@ -177,7 +176,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
 
 
 def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
-    # Rank by rank, because the order in which a BLAS sums differs between machines, and the bytes must not.
+    # Sum rank by rank: a BLAS sums in another order on another machine, and the bytes must not change.
     total = np.zeros(weight.shape, np.float64)
     for row, column in zip(narrow, wide.T, strict=True):
         total += column[:, None] * row
@@ -200,30 +199,32 @@ def _read_pairs(path: Path, config: AdapterConfig, shapes: Mapping[str, tuple[in
 def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Low]:
     try:
         if (size := path.stat().st_size) > MAX_ADAPTER_BYTES:
-            raise BuildError(f"{path} has {size} bytes, at most {MAX_ADAPTER_BYTES} are read: is it a whole model?")
-        # Sizes and types first, so that nothing odd is read into memory.
+            raise BuildError(
+                f"{path} has {size} bytes, but at most {MAX_ADAPTER_BYTES} are read. Name an adapter, not a whole model"
+            )
+        # Check sizes and types before anything is read into memory.
         with safe_open(str(path), framework="np") as file:
             names = set(file.keys())
             odd = sorted(name for name in names - set(expected) if not name.startswith(_UNREAD_TENSORS))
             if odd or not set(expected) <= names:
                 lacking = sorted(set(expected) - names)
                 raise BuildError(
-                    f"{path} does not hold what {ADAPTER_CONFIG} says: "
-                    + (f"{odd[0]} belongs to no layer that it names" if odd else f"{lacking[0]} is missing")
+                    f"{path} does not match {ADAPTER_CONFIG}: "
+                    + (f"{odd[0]} belongs to none of the adapted layers" if odd else f"{lacking[0]} is missing")
                 )
             for name, shape in expected.items():
                 tensor = file.get_slice(name)
                 if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
                         f"{path}: {name} should be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
-                        f"{list(tensor.get_shape())}: another rank than {ADAPTER_CONFIG} says, or another base"
+                        f"{list(tensor.get_shape())}: {ADAPTER_CONFIG} has another rank or base"
                     )
             tensors = {name: file.get_tensor(name).astype(np.float64) for name in expected}
     except (OSError, SafetensorError) as error:
         raise BuildError(f"cannot read the adapter {path}: {error}") from error
     for name, values in tensors.items():
         if not np.isfinite(values).all():
-            raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
+            raise BuildError(f"{path}: {name} holds NaN or infinite values")
     return tensors
 
 
@@ -240,30 +241,32 @@ class _Said:
 
 
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
-    """Describe the model that `base` becomes with the adapter in `directory`, under the directory's name unless named.
+    """Describe the model that `base` becomes with the adapter in `directory`.
 
-    Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as ``gradewire models
-    train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The text_form
-    ``"grader"`` makes a grader of it, whose head lies beside them.
+    Without `name`, the model has the directory's name. ``gradewire.json`` next to PEFT's two files may give base,
+    licence, max_tokens and text_form; ``gradewire models train sfve`` writes it. Without it, texts are as long as the
+    base's and the licence is unknown. The text_form ``"grader"`` makes a grader, whose head lies in the same directory.
 
     Raises:
-        BuildError: The folder holds no adapter that can be merged into `base`, or the name cannot be used.
+        BuildError: The directory holds no adapter that can be merged into `base`, or the name cannot be used.
     """
     directory = directory.resolve()
     name = name or directory.name
     require_free_name(name, BuildError)
     if base.base or base.adapter:
         own = base.base or (base.adapter.base if base.adapter else "")
-        raise BuildError(f"{base.name} is made of {own}: name {own}, whose weights adapters belong to")
+        raise BuildError(
+            f"{base.name} is built from {own}, and adapters need the weights of {own}. Name {own} as the base"
+        )
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     _check_base(directory / ADAPTER_CONFIG, config, base)
     path = directory / ADAPTER_METADATA
     said = _read(_Said, read_json_object(path), path) if path.exists() else _Said()
     if said.base not in {None, base.name}:
-        raise BuildError(f"{path}: base is {said.base!r}, not {base.name}: name that one")
+        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name that base")
     if said.base_sha256 not in {None, base.files["model.safetensors"]}:
-        raise BuildError(f"{path}: base_sha256 is of other weights than those of {base.name} here")
+        raise BuildError(f"{path}: base_sha256 does not match the weights of {base.name} in the catalog")
     kind = "grader" if said.text_form == "grader" else "encoder"
     _check_files(directory, adapter_files(kind))
     source = AdapterSource(
@@ -291,11 +294,11 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
 
 
 def bring_adapter(adapter: AdapterSource, target: Path) -> None:
-    """Copy an adapter's two files into `target`, beside the base's weights, and let only the pinned bytes through.
+    """Copy an adapter's files into `target` and check them against the pinned digests.
 
     Raises:
-        BuildError: One is not there or too large.
-        DigestMismatchError: One is not the file that was pinned, or it changed since it was described.
+        BuildError: A file is missing or too large.
+        DigestMismatchError: A file is not the pinned one, or changed since it was described.
         OSError: `target` cannot be written.
     """
     _check_files(adapter.directory, tuple(adapter.files))
@@ -303,7 +306,7 @@ def bring_adapter(adapter: AdapterSource, target: Path) -> None:
         content = (adapter.directory / name).read_bytes()
         found = hashlib.sha256(content).hexdigest()
         if found != pinned:
-            raise DigestMismatchError(f"{adapter.directory / name} has SHA-256 {found}, not {pinned}")
+            raise DigestMismatchError(f"{adapter.directory / name} has SHA-256 {found}, but {pinned} is pinned")
         (target / name).write_bytes(content)
 
 
@@ -311,13 +314,14 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
     for name in names:
         path = directory / name
         if not path.is_file():
-            refused = f"; {_PICKLE} is a pickle, which is never loaded: save it as safetensors"
+            refused = f"; {_PICKLE} is a pickle, which we never load. Save it as safetensors"
             hint = refused if name == ADAPTER_WEIGHTS and (directory / _PICKLE).exists() else ""
             of = " of a grader" if name == HEAD_WEIGHTS else ""
-            raise BuildError(f"{directory} is no adapter in PEFT's format{of}: it has no {name}{hint}")
+            raise BuildError(f"{directory} is not an adapter in PEFT's format{of}: {name} is missing{hint}")
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {path.stat().st_size} bytes, at most {MAX_ADAPTER_BYTES} are read: is it a whole model?"
+                f"{path} has {path.stat().st_size} bytes, but at most {MAX_ADAPTER_BYTES} are read. "
+                "Name an adapter, not a whole model"
             )
 
 
@@ -325,6 +329,6 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     said = config.base_model_name_or_path or ""
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}: name its base, or correct the field "
-            "where that is what the adapter was trained on"
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name that base, or correct "
+            "the field if the adapter was trained on {base.origin}"
         )

@@ -1,4 +1,4 @@
-"""Texts to calibrate on, and the inputs of each matrix product on them, in numpy and float64."""
+"""Texts to calibrate on, and the inputs of each matrix product for them, in numpy and float64."""
 
 import hashlib
 import math
@@ -22,7 +22,7 @@ Array64 = NDArray[np.float64]
 
 
 def calibration_texts(tokenizer: Path) -> list[str]:
-    """Return the texts for a model with this tokenizer.json; the same ones on every machine.
+    """Return the texts for a model with this tokenizer.json; they are the same on every machine.
 
     Raises:
         BuildError: The vocabulary has no words to fill the frames with.
@@ -51,7 +51,7 @@ def _draw(text: int, place: int) -> int:
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Return the token ids of each text, int64 [tokens], special tokens included, cut at `max_tokens`."""
+    """Return the token ids of each text, int64 [tokens], with special tokens, cut at `max_tokens`."""
     reader = Tokenizer.from_file(str(tokenizer))
     reader.no_padding()
     reader.enable_truncation(max_tokens)
@@ -61,11 +61,11 @@ def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDA
 def entering_rows(
     encoder: Encoder, model: CatalogModel, texts: Sequence[NDArray[np.int64]]
 ) -> Iterator[Mapping[str, Array64]]:
-    """Run `texts` through the encoder and yield, layer by layer, the rows that enter its products.
+    """Run `texts` through the encoder and yield the input rows of each layer's products.
 
     Yields:
         For each layer, by the last part of the product's name in the graph (``qkv``, ``attention_out``, ``up``,
-        ``down``): float64 [tokens of all texts, inputs], with the bias that the graph carries along in them.
+        ``down``): float64 [tokens of all texts, inputs], including the bias that the graph carries along in them.
     """
     ids = np.concatenate(texts)
     places = np.concatenate([np.arange(len(text)) for text in texts])
@@ -117,7 +117,7 @@ def _gelu(rows: Array64) -> Array64:
 
 
 def _erf(values: Array64) -> Array64:
-    # Abramowitz and Stegun 1964, 7.1.26: within 1.5e-7, and made of operations that round alike everywhere.
+    # Abramowitz and Stegun 1964, 7.1.26: within 1.5e-7, from operations that round alike on all machines.
     size = np.abs(values)
     t = 1 / (1 + 0.3275911 * size)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

@@ -1,4 +1,4 @@
-"""Encoders and graders as ONNX graphs of standard operators, with pooling and normalisation inside."""
+"""Write encoders and graders as ONNX graphs of standard operators, with pooling and normalisation inside."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from gradewire_models.repository.config import (
 )
 from gradewire_models.repository.serving import Precision
 
-# Opset 20 brings GELU as one operator. The intermediate representation that belongs to it keeps older runtimes in.
+# Opset 20 has GELU as one operator. Its intermediate representation still loads in older runtimes.
 _OPSET = 20
 _IR_VERSION = 9
 
@@ -34,24 +34,24 @@ _TEXTS_BEFORE_ANSWER = 2
 
 
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Write `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
+    """Return `encoder` as a float32 ONNX graph for a CPU; the same weights give the same graph.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
-    1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
-    [batch, dims], mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``,
-    float32 [batch, tokens, dims], the last and the chosen earlier layers (rows of padding are unspecified).
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`. The mask is
+    1 on a text's tokens and 0 on padding at the end of a row. Outputs: ``sentence_embedding``, float32 [batch, dims],
+    the mean over a text's tokens, of unit length; ``token_embeddings`` and ``token_embeddings_layer_N``, float32
+    [batch, tokens, dims], the last and the chosen earlier layers (padding rows are unspecified).
 
-    A batch needs one real token at least. `add_fingerprint` adds the graph's fingerprint.
+    A batch needs at least one real token. `add_fingerprint` adds the graph's fingerprint.
     """
     nodes = Nodes()
     return _write(nodes, lay_out_real(nodes, encoder, model), encoder, model)
 
 
 def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
-    """Write `encoder` as ONNX for a GPU: padding stays in, so that no shape depends on the data.
+    """Return `encoder` as an ONNX graph for a GPU: padding stays in, so that no shape depends on the data.
 
-    Inputs and outputs as those of `encoder_graph`, float32 in both precisions; in ``"fp16"`` all weights and all that
-    is computed with them is float16; only the sum over a text's tokens and its length are float32.
+    Inputs and outputs are those of `encoder_graph`, float32 in both precisions. With ``"fp16"``, weights and
+    computation are float16; only the sum over a text's tokens and its length are float32.
     """
     nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
     return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
@@ -68,11 +68,11 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Write everything between the embeddings' sum, `embedded`, and what is made of the last layer; return its name.
+    """Write the layers over the embeddings' sum `embedded`; return the name of the last layer's output.
 
-    Rows are as `layout` has them. The model's `token_layers` become outputs.
+    `layout` decides the rows. The model's `token_layers` become outputs.
     """
-    # The bias each residual needs, in order; nothing follows the last layer.
+    # One bias per residual, in order; nothing follows the last layer.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
     biases.append(np.zeros(model.dims, np.float32))
     hidden = _write_norm(nodes, "embedding", embedded, encoder.embedding_norm, biases[0], model)
@@ -86,7 +86,7 @@ def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogM
     return hidden
 
 
-def _write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where it stands
+def _write_layer(  # noqa: PLR0913, PLR0917 - parts and position of a layer
     nodes: Nodes,
     name: str,
     layer: Layer,
@@ -111,7 +111,7 @@ def _write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where 
 
 
 def _pack(layer: Layer, model: CatalogModel) -> Dense:
-    # The scores' scale goes into the queries: 1 / sqrt(width of a head).
+    # Fold the scale of the scores, 1 / sqrt(width of a head), into the queries.
     scale = np.float32(1 / math.sqrt(model.dims // model.heads))
     return Dense(
         np.concatenate([layer.query.weight * scale, layer.key.weight, layer.value.weight], axis=1),
@@ -120,8 +120,8 @@ def _pack(layer: Layer, model: CatalogModel) -> Dense:
 
 
 def _write_dense(nodes: Nodes, name: str, inputs: str, dense: Dense, carried: Vector) -> str:
-    # The inputs carry a bias that is not theirs: (h + c) W + (b - c W) = h W + b.
-    # Row by row, because the order in which a BLAS sums differs between machines, and the bytes must not.
+    # The inputs include the next residual's bias c: (h + c) W + (b - c W) = h W + b. Sum row by row: a BLAS sums in
+    # another order on another machine, and the bytes must not change.
     excess = np.zeros(dense.bias.shape, np.float64)
     for value, row in zip(carried.astype(np.float64), dense.weight.astype(np.float64), strict=True):
         excess += value * row
@@ -130,7 +130,7 @@ def _write_dense(nodes: Nodes, name: str, inputs: str, dense: Dense, carried: Ve
 
 
 def _write_residual(nodes: Nodes, name: str, inputs: str, dense: Dense, residual: str) -> str:
-    # The bias of `dense` is in `residual` already.
+    # `residual` already includes the bias of `dense`.
     return nodes.op("Gemm", inputs, nodes.floats(f"{name}.weight", dense.weight), residual, name=name)
 
 
@@ -141,7 +141,7 @@ def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vecto
 
 
 def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
-    """Write the sum of the token vectors called `rows` over each text's tokens; return its name and the mask's."""
+    """Write the sum of the token vectors `rows` over each text's tokens; return its name and the mask's."""
     mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
     row_mask = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
     sums = nodes.op("MatMul", row_mask, rows, name="pool_sums")
@@ -149,7 +149,7 @@ def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
 
 
 def _pool(nodes: Nodes) -> None:
-    # A sum is as good as a mean here: the length is divided out next.
+    # Normalisation divides the length out, so a sum does instead of a mean.
     total, _ = _write_sum(nodes, TOKENS_OUTPUT)
     length = nodes.op("ReduceL2", total, "one", name="pool_length", keepdims=1)
     floor = nodes.op("Max", length, nodes.constant("tiny", np.float32(1e-12)), name="pool_floor")
@@ -157,7 +157,10 @@ def _pool(nodes: Nodes) -> None:
 
 
 def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str | int, ...]]) -> onnx.ModelProto:
-    """The whole graph, over token ids and mask; `outputs` are float32, by name with their shapes behind the batch."""
+    """Return the whole graph, over token ids and mask.
+
+    `outputs` are float32: names with their shapes behind the batch.
+    """
 
     def tensor(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
@@ -174,17 +177,17 @@ def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str 
 
 
 def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:
-    """Write a grader as ONNX for a CPU, in float32; the same weights give the same graph.
+    """Return a grader as a float32 ONNX graph for a CPU; the same weights give the same graph.
 
-    Inputs: as those of `encoder_graph`, each row one piece of `gradewire_models.repository.grader_input`. The token
-    type of a token is 1 behind the second `separator`, which no text can write, so that it needs no input of its own.
-    Output: ``logit``, float32 [batch, 1], the head over the mean of the last layer's token vectors.
+    Inputs are those of `encoder_graph`; each row is one piece of `gradewire_models.repository.grader_input`. A token
+    behind the second `separator` has token type 1. No text can contain that token, so types need no input. Output:
+    ``logit``, float32 [batch, 1], the head over the mean of the last layer's token vectors.
 
     Raises:
         BuildError: The weights have no second token type.
     """
     if encoder.type_step is None:
-        raise BuildError(f"{model.name}: the weights have no second token type to mark the answer with")
+        raise BuildError(f"{model.name}: the weights have no second token type, which marks the answer")
     nodes = Nodes()
     layout = lay_out_real(nodes, encoder, model)
     words = nodes.floats("word_table", encoder.word_table)
@@ -198,7 +201,7 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
 
 
 def _answer_tokens(nodes: Nodes, separator: int) -> str:
-    """1 on tokens of the answer and behind it, 0 before, float [batch * tokens, 1]."""
+    """Write 1 for tokens of the answer and behind it, 0 before: float [batch * tokens, 1]; return the name."""
     is_separator = nodes.op("Equal", INPUT_IDS, nodes.ints("separator", separator), name="is_separator")
     separators = nodes.op("Cast", is_separator, name="separators", to=TensorProto.INT64)
     before = nodes.op("CumSum", separators, nodes.constant("axis_1", np.int64(1)), name="texts_before", exclusive=1)

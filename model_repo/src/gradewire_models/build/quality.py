@@ -1,4 +1,4 @@
-"""The quality gate of variants: by what a variant does to scores, not to vectors."""
+"""The quality gate of variants: limits on how far a variant changes scores."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ ROWS = 500
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
 
-# They take their scale from everything that runs at once: a text's vector depends on its batch mates.
+# These operators take their scale from the whole batch, so a text's vector depends on its batch mates.
 _BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 _BATCH_TOKENS = 512
 
@@ -33,7 +33,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """A question, what may be answered, and what was."""
+    """A question, accepted answers, and an answer to score."""
 
     question: str
     references: tuple[str, ...]
@@ -42,7 +42,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """Rows, at least one; where they are from, for people; and their SHA-256, 64 hex characters."""
+    """Rows (at least one), their origin for display, and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -50,7 +50,7 @@ class AnswerRows:
 
 
 def own_rows() -> AnswerRows:
-    """42 facts in 12 ways to answer, right and wrong ones, short and long ones."""
+    """Return 42 facts, each with 12 answers: right and wrong, short and long."""
     rows = []
     made_of = tomllib.loads(resources.files(__package__).joinpath("quality.toml").read_text(encoding="utf-8"))
     for question, references, other, wrong in made_of["facts"]:
@@ -61,14 +61,14 @@ def own_rows() -> AnswerRows:
 
 
 def read_rows(path: Path) -> AnswerRows:
-    """Read rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
+    """Read JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, take 500 evenly.
 
     Raises:
-        BuildError: The file cannot be read, or a line lacks one of the three.
+        BuildError: The file cannot be read, or a line lacks a field.
     """
     rows = []
     try:
-        # Not splitlines, which also cuts at characters that JSON allows inside a text.
+        # splitlines would also cut at characters that JSON allows inside a text.
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
@@ -80,10 +80,10 @@ def read_rows(path: Path) -> AnswerRows:
             references = tuple(row["references"])
             found = AnswerRow(row["question"], references, row["prediction"])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise BuildError(f"{path}, line {number}: no question, references and prediction ({error})") from error
+            raise BuildError(f"{path}, line {number}: needs question, references and prediction ({error})") from error
         texts = (found.question, found.prediction, *references)
         if not references or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise BuildError(f"{path}, line {number}: a text is empty or no text")
+            raise BuildError(f"{path}, line {number}: a text is empty or not a string")
         rows.append(found)
     if len(rows) > ROWS:
         rows = [rows[place * len(rows) // ROWS] for place in range(ROWS)]
@@ -96,29 +96,29 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base on the rows of `path`, or gradewire's own.
+    """Compare a built variant with its base on the rows of `path`, or on gradewire's own.
 
-    There are no checks for a model that is no variant, or is broken.
+    Return no checks for a broken model or one that is no variant.
 
     Raises:
-        ModelNotBuiltError: The model or its base is not there; the message says how to build it.
+        ModelNotBuiltError: The model or its base is missing; the message says how to build it.
         BuildError: The rows cannot be read.
     """
     try:
         variant = load_built(repository, name)
     except ModelBrokenError:
-        return []  # which is what the check of its files says already
+        return []  # the check of the files reports it
     if not variant.base:
         return []
     return compare_with_base(repository, name, variant.base, own_rows() if path is None else read_rows(path))
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compare the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
+    """Compare the scores of the models `name` and `base` on a CPU; a bf16 model runs in bf16.
 
     Raises:
-        ModelNotBuiltError: One of them is not there; the message says how to build it.
-        ModelBrokenError: One of them is broken.
+        ModelNotBuiltError: A model is missing; the message says how to build it.
+        ModelBrokenError: A model is broken.
     """
     variant, original = load_built(repository, name), load_built(repository, base)
     whose = f"against {base} on {len(rows.rows)} rows ({rows.origin}, SHA-256 {rows.sha256[:12]})"
@@ -126,7 +126,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
         whose += f", {note}"
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
-        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
+        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few; {ROWS} are needed"))
     before, after = row_scores(original, rows.rows), row_scores(variant, rows.rows)
     for score in before:
         change = float(np.abs(after[score] - before[score]).max())
@@ -141,10 +141,10 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 
 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
-    """Score every row by both scores that a sentence encoder gives, float64 [rows] in [-1, 1].
+    """Return both scores of a sentence encoder for every row, float64 [rows] in [-1, 1].
 
-    ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
-    (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
+    ``sbert`` is the largest cosine of answer and references; ``sfve`` the same for "Question: … Answer: …" texts
+    (docs/reference/metrics.md), with this encoder in place of SFVE's.
     """
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
@@ -181,15 +181,15 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def rank_correlation(first: Scores, second: Scores) -> float:
-    """Return Spearman's correlation; values that are equal to 6 places share their mean rank.
+    """Return Spearman's correlation; values equal to 6 decimal places share their mean rank.
 
-    The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
+    The cosine of a text with itself is 1 except for the last bits. Without rounding, chance would rank these values.
     """
     return spearman(np.round(first, 6), np.round(second, 6))
 
 
 def spearman(left: Scores, right: Scores) -> float:
-    """Return Pearson's correlation of average ranks; NaN where one side has one value only."""
+    """Return Pearson's correlation of average ranks; NaN if one side has a single value only."""
     centred = [ranks - ranks.mean() for ranks in map(_average_ranks, (left, right))]
     lengths = [float(np.linalg.norm(each)) for each in centred]
     return math.nan if 0.0 in lengths else float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
@@ -209,4 +209,6 @@ def _check_operators(model: BuiltModel) -> Check:
     graph = onnx.load(model.onnx_path, load_external_data=False).graph
     found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
     wrong = f"{', '.join(found)}: a text's vector depends on its batch mates"
-    return Check("operators", passed=not found, detail=wrong if found else "none takes its scale from the whole batch")
+    return Check(
+        "operators", passed=not found, detail=wrong if found else "no operator takes its scale from the whole batch"
+    )

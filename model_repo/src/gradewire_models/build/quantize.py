@@ -1,4 +1,4 @@
-"""Graphs whose matrix products run in 8-bit integers, or whose weights are stored in 8 bits."""
+"""Rewrite graphs for matrix products in 8-bit integers, or for weights stored in 8 bits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _BLOCK = 64
 
 _ACTIVATION_LEVELS = 255
 _SYMMETRIC_ZERO_POINT = 128
-# GELU never falls below -0.16997. A fixed zero point of 24 steps takes that in where a step is at least 0.17 / 24.
+# GELU never falls below -0.16997. A fixed zero point of 24 steps covers that if a step is at least 0.17 / 24.
 _GELU_ZERO = 24
 _GELU_DEPTH = 0.17
 
@@ -29,10 +29,10 @@ CONTRIB_DOMAIN = "com.microsoft"
 Constant: TypeAlias = NDArray[np.float32]
 
 Places: TypeAlias = NDArray[np.intp]
-# A bias, or the name of what is to be added.
+# A bias, or the name of the tensor to add.
 Added: TypeAlias = Array64 | NDArray[np.float32] | str
 
-# Constants of the graph come from sums whose last bits differ between machines: rounded to a grid they do not.
+# The sums behind these constants differ in their last bits between machines. A grid rounds the difference off.
 _MEAN_GRID = 1024.0
 _SCALE_GRID = 8.0
 
@@ -40,14 +40,14 @@ _NBITS_ZERO_POINT = 128
 
 
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Round input by input and make up for each error in the inputs that are still to come.
+    """Round weights input by input, and correct each error in the inputs that follow.
 
-    The error that counts is that of the product on `rows`, not that of the weights (Frantar et al. 2023, GPTQ: the
-    same update, from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
+    It minimises the error of the product on `rows`, not of the weights (Frantar et al. 2023, GPTQ: the same update,
+    from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
 
     Args:
         weight: float64 [inputs, outputs].
-        rows: float64 [tokens, inputs], what enters the product.
+        rows: float64 [tokens, inputs], the product's input.
 
     Returns:
         int8 [inputs, outputs] in [-127, 127], and float32 [outputs], the step of each column.
@@ -77,7 +77,7 @@ def _codes(values: Array64) -> Codes:
 
 
 class GraphEditor:
-    """A graph that is written again node by node: `new` holds what will replace the old nodes."""
+    """An editor that rewrites a graph node by node; `new` holds the nodes that replace the old ones."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
@@ -86,18 +86,18 @@ class GraphEditor:
         self.new = Nodes()
 
     def value(self, name: str) -> Constant:
-        """Return a constant of the graph as it was, float32."""
+        """Return a constant of the original graph, float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
 
     def producer(self, name: str) -> onnx.NodeProto:
-        """Return the node of the graph as it was that computes `name`."""
+        """Return the node of the original graph that computes `name`."""
         return self._producers[name]
 
     def finish(self) -> None:
         """Put the new nodes into the model."""
         graph = self._model.graph
         used = {name for node in self.new.nodes for name in node.input}
-        # A new constant takes the place of an old one of its name.
+        # A new constant replaces an old one with its name.
         constants = self._constants | {tensor.name: tensor for tensor in self.new.constants}
         if any(node.domain == CONTRIB_DOMAIN for node in self.new.nodes):
             self._model.opset_import.append(helper.make_opsetid(CONTRIB_DOMAIN, 1))
@@ -108,14 +108,13 @@ class GraphEditor:
 
 @dataclass(frozen=True, slots=True)
 class Int8Settings:
-    """The settings by which an encoder is quantized.
+    """Settings that decide how an encoder is quantized.
 
     Attributes:
-        smoothing: Share of the channels' unevenness that goes over to the weights, in [0, 1]; 0 leaves it and centres
-            nothing.
+        smoothing: Share of the channels' unevenness that moves to the weights, in [0, 1]; with 0, nothing is centred.
         outliers: Largest channels of a normalisation's output that stay in float32.
         hidden_outliers: Largest channels between the feed-forward matrices that stay in float32.
-        excluded: Names of products that stay in float32 wholly, e.g. ``"layer_1.down"``.
+        excluded: Names of products that stay in float32, for example ``"layer_1.down"``.
     """
 
     smoothing: float
@@ -125,7 +124,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Replace the products of a graph of `encoder_graph`, in place; `rows` are as `entering_rows` yields them."""
+    """Quantize the products of a graph from `encoder_graph` in place; `rows` come from `entering_rows`."""
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
     for node in model.graph.node:
@@ -138,7 +137,7 @@ def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]],
 
 
 class _LayerWriter:
-    """Replaces the products of the layer that `rows` belong to."""
+    """A writer that replaces the products of the layer that `rows` belong to."""
 
     def __init__(self, editor: GraphEditor, settings: Int8Settings) -> None:
         self.rows: Mapping[str, Array64] = {}
@@ -147,7 +146,7 @@ class _LayerWriter:
         self._settings = settings
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Write what stands for `node`; False when it stays."""
+        """Write the replacement of `node`; return False if the node stays."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -186,7 +185,7 @@ class _LayerWriter:
         if isinstance(added, str):
             self._nodes.op("Add", product, added, name=name)
         else:
-            # An addition of constants becomes part of a Gemm before the integer kernel is looked for, which has none.
+            # An added constant would become part of a Gemm, for which there is no integer kernel.
             self._nodes.op("Sub", product, self._nodes.floats(f"{name}.negated_bias", -added), name=name)
 
     def _gemm(self, name: str, entering: str, weight: Array64, added: Added) -> str:
@@ -237,13 +236,13 @@ class _LayerWriter:
     def _write(self, name: str, entering: str, weight: Array64, rows: Array64) -> str:
         """Write ``entering @ weight`` in integers; return the name of the product, float32 [rows, outputs].
 
-        Each row has the scale of its own largest value, so nothing is cut off and no row depends on another.
+        The largest value of each row sets its scale, so nothing is cut off and rows stay independent.
 
         Args:
-            name: Beginning of the new tensors' names: the product's own.
+            name: The product's name, which begins the new tensors' names.
             entering: Name of a float32 [rows, inputs] tensor.
             weight: float64 [inputs, outputs].
-            rows: float64 [tokens, inputs], what enters on the calibration texts.
+            rows: float64 [tokens, inputs], the inputs on the calibration texts.
         """
         nodes = self._nodes
         after_gelu = name.endswith(".down")
@@ -283,7 +282,7 @@ def _largest(sizes: Array64, count: int) -> Places:
 
 
 def _even(size: Array64, weight: Array64, smoothing: float) -> Array64:
-    # Powers of 2^(1/8), their geometric mean near 1.
+    # Powers of 2^(1/8) with a geometric mean near 1.
     powers = smoothing * np.log2(np.maximum(size, 1e-3))
     powers -= (1 - smoothing) * np.log2(np.maximum(np.abs(weight).max(axis=1), 1e-4))
     if not smoothing:
@@ -293,7 +292,7 @@ def _even(size: Array64, weight: Array64, smoothing: float) -> Array64:
 
 
 def _times(vector: Array64, weight: Array64) -> Array64:
-    # Input by input, in an order that does not depend on a BLAS.
+    # Sum input by input, because a BLAS has no fixed order.
     total = np.zeros(weight.shape[1])
     for value, row in zip(vector, weight, strict=True):
         total += value * row
@@ -301,13 +300,13 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replace the products called `products` by MatMulNBits, in place.
+    """Replace the Gemm nodes `products` with MatMulNBits, in place.
 
     Args:
-        model: A graph of `gradewire_models.build.encoder_graph.encoder_graph`.
+        model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
         products: Names of Gemm nodes.
         block_size: Inputs that share a scale, a power of 2; the last block of a column may be shorter.
-        accuracy_level: What the kernel may do to the other operand: 4 rounds it to 8 bits too, block by block.
+        accuracy_level: Precision of the other operand in the kernel; 4 rounds it to 8 bits too, block by block.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

@@ -1,4 +1,4 @@
-"""Makes each variant of the catalog from its base's weights, by the method of its recipe."""
+"""Build each variant of the catalog from its base's weights, with the method of its recipe."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ _PARTS = ("qkv", "attention_out", "up", "down")
 
 
 def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Weights alone in 8 bits; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
+    """Return a graph with 8-bit weights; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
         BuildError: A setting is missing or out of its range.
@@ -33,7 +33,7 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 
 
 def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Weights and what they are multiplied with in 8 bits; settings as in `Int8Settings`, and ``calibration_sha256``.
+    """Return a graph with products in 8 bits; settings of `Int8Settings`, and ``calibration_sha256``.
 
     Raises:
         BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
@@ -48,7 +48,7 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     pinned = _setting(model, "calibration_sha256")
     if texts_sha256(texts) != pinned:
         raise BuildError(
-            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, the recipe pins {pinned}"
+            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, not {pinned} as in the recipe"
         )
     graph = encoder_graph(encoder, model)
     ids = tokenize(source / "tokenizer.json", texts, model.max_tokens)
@@ -64,13 +64,13 @@ def _excluded(model: CatalogModel) -> set[str]:
     names = _setting(model, "excluded")
     unknown = sorted(set(names) - _products(model)) if isinstance(names, tuple) else [names]
     if unknown:
-        raise BuildError(f"{model.name}: excluded names what is no product of it: {', '.join(map(str, unknown))}")
+        raise BuildError(f"{model.name}: excluded names unknown products: {', '.join(map(str, unknown))}")
     return set(names)
 
 
 def _setting(model: CatalogModel, name: str) -> Any:
     if model.recipe is None or name not in model.recipe.settings:
-        raise BuildError(f"{model.name}: its recipe lacks {name}")
+        raise BuildError(f"{model.name}: the recipe lacks {name}")
     return model.recipe.settings[name]
 
 
@@ -82,13 +82,12 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Write the graph of a model of its own, a variant or a grader, without its fingerprint.
+    """Return the graph of a base model, a variant or a grader, without its fingerprint.
 
     `source` holds the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
-        BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot
-            be used.
+        BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.
     """
     if model.kind == "grader":
         separator = read_separator(source / "tokenizer.json")
@@ -99,14 +98,14 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         case "gpu":
             graph = gpu_graph(encoder, model, serving_of_class(model.numeric_class).precision)
         case "bf16":
-            # The base's graph: OpenVINO takes its weights and products to bf16 where it is loaded.
+            # OpenVINO casts the weights and products of the base's graph to bf16 when it loads them.
             graph = encoder_graph(encoder, model)
         case "matmul-nbits":
             graph = make_nbits_graph(encoder, model)
         case "int8":
             graph = make_int8_graph(encoder, model, source)
         case unknown:
-            raise BuildError(f"{model.name}: unknown method {unknown!r}; known are: gpu, bf16, matmul-nbits, int8")
-    # Two variants may have one graph and differ in what runs it: the fingerprint has to tell them apart.
+            raise BuildError(f"{model.name}: unknown method {unknown!r}. Known methods: gpu, bf16, matmul-nbits, int8")
+    # Variants can share a graph and differ in numeric class. The class makes their fingerprints differ.
     onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
     return graph

@@ -1,4 +1,4 @@
-"""The encoder and the grader in plain numpy and float64, and the golden vectors that they give."""
+"""The encoder and the grader in plain numpy and float64, and their golden vectors."""
 
 import json
 import math
@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Tokens of question, reference and answer: empty ones, short ones as answers are, the longest there are.
+# Numbers of tokens in question, reference and answer: empty, short like most answers, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),
@@ -45,7 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """A text's sentence vector, float64 [dims] of unit length, and by layer, from 1, its float64 [tokens, dims]."""
+    """A text's sentence vector, float64 [dims] of unit length, and float64 [tokens, dims] by layer, from 1."""
 
     sentence: Array64
     tokens_by_layer: Mapping[int, Array64]
@@ -56,8 +56,9 @@ def reference_vectors(
 ) -> list[ReferenceVectors]:
     """Encode `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
-    An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes. `starts`
-    says where in each text the tokens of the second type begin; None: none are of it.
+    An adapter's files lie in the same directory. Its matrices are never merged here, but multiplied with the
+    activations.
+    `starts` gives the first token of the second type in each text; None: no text has one.
 
     Raises:
         KeyError: A tensor is missing.
@@ -67,7 +68,7 @@ def reference_vectors(
     ends = [len(ids) for ids in texts] if starts is None else starts
     texts_rows = [weights.embed(ids, end) for ids, end in zip(texts, ends, strict=True)]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
-    # Layer by layer, so that each matrix is widened to float64 once.
+    # Layer by layer, each matrix is widened to float64 once.
     for number in range(model.layers):
         encode = weights.layer(number)
         texts_rows = [encode(rows) for rows in texts_rows]
@@ -168,7 +169,7 @@ class _Weights:
 
 
 def _distance_bias(table: Array64, tokens: int) -> Array64:
-    """Bias of every pair, [heads, queries, keys], from the published table [buckets, heads], pair by pair."""
+    """Return the bias of every pair, [heads, queries, keys], from the published table [buckets, heads]."""
     half = len(table) // 2
     exact = half // 2
 
@@ -177,7 +178,7 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
         size = abs(distance)
         if size >= exact:
             growth = math.log(size / exact) / math.log(128 / exact)
-            # The published model counts in float32; an exact power must not fall below its boundary.
+            # The published model computes in float32. Without the margin an exact power could fall below its boundary.
             size = min(exact + int(growth * (half - exact) + 1e-6), half - 1)
         return start + size
 
@@ -187,14 +188,14 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
 
 
 class DrawnPiece(NamedTuple):
-    """Token ids of one piece, int64 [tokens], and where the tokens of the second type begin."""
+    """The token ids of a piece, int64 [tokens], and the index of its first token of the second type."""
 
     ids: NDArray[np.int64]
     start: int
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draw pieces of many lengths, in mixed order, of ids below `vocabulary` that are no special tokens."""
+    """Draw pieces of many lengths, in mixed order, from ids below `vocabulary` without special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
     begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
@@ -211,7 +212,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Return the logit of each piece, float64 [n]; as `reference_vectors`, with the head beside the weights."""
+    """Return the logit of each piece, float64 [n]; like `reference_vectors`, with the head in the same directory."""
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)
@@ -225,10 +226,10 @@ class Golden:
     """Texts and their vectors.
 
     Attributes:
-        ids: One int64 [tokens] a text; lengths from 1 to the model's limit, in mixed order.
-        sentences: float32 [texts, dims], of unit length; of a grader its logits, float32 [texts, 1].
-        tokens_by_layer: For the last and every chosen earlier layer, one float32 [tokens, dims] a text, joined along
-            the tokens in the order of `ids`; empty for a grader.
+        ids: An int64 [tokens] per text; lengths from 1 to the model's limit, in mixed order.
+        sentences: float32 [texts, dims], of unit length; for a grader its logits, float32 [texts, 1].
+        tokens_by_layer: For the last and every chosen earlier layer a float32 [tokens, dims] per text, joined along the
+            tokens in the order of `ids`; empty for a grader.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -237,7 +238,7 @@ class Golden:
 
 
 def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw texts of unequal length, of ids below `vocabulary`, and compute their vectors independently of the graph.
+    """Draw texts of unequal length from ids below `vocabulary`; compute their vectors independently of the graph.
 
     Raises:
         KeyError: The published safetensors file lacks a tensor.
@@ -259,14 +260,18 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
 
 
 def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw pieces of unequal length, as a grader reads them; otherwise as `make_golden`."""
+    """Draw pieces of unequal length in a grader's format; otherwise like `make_golden`."""
     pieces = draw_pieces(weights.with_name("tokenizer.json"), vocabulary, np.random.default_rng(_SEED))
     logits = reference_logits(weights, model, [piece.ids for piece in pieces], [piece.start for piece in pieces])
     return Golden(tuple(piece.ids for piece in pieces), logits.astype(np.float32)[:, None], {})
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Write golden vectors as an npz file; raises OSError."""
+    """Write golden vectors to an npz file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     layers = sorted(golden.tokens_by_layer)
     np.savez(
         path,
@@ -279,7 +284,7 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file of `save_golden`; raises as `open_golden`."""
+    """Read a file from `save_golden`; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         layers = {int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)}
         return Golden(ids, file["sentences"], layers)
@@ -291,7 +296,7 @@ def open_golden(path: Path) -> Iterator[tuple[tuple[NDArray[np.int64], ...], Map
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not such a file, or lacks an array that is read from it.
+        ValueError: The file has another format, or lacks an array that is read from it.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:

@@ -1,4 +1,4 @@
-"""The description of a model that is there: where it differs from what a build would write, and how it is renewed."""
+"""Compare the description of a built model with what a build would write, and renew it."""
 
 import hashlib
 from dataclasses import replace
@@ -38,50 +38,50 @@ from gradewire_models.repository.serving import (
     write_warmup,
 )
 
-# What another release would say otherwise of the same model, to nobody's harm.
+# These fields may differ between releases for the same model.
 _ANY_RELEASE = ("config_version", "catalog_version")
 _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Compare a model's config.pbtxt and its warm-up files with what a build would write today; one line a difference.
+    """Return the differences of a model's config.pbtxt and warm-up files from what a build would write today.
 
-    How many copies run, on which GPUs, with how many threads, how requests queue and gather, and parameters and fields
-    that gradewire does not write are the operator's: they may differ. `expected` is None for an exported model, of
-    which licence and origin stand nowhere else.
+    Operators may change copies, GPUs, threads, queues, batching, and parameters and fields that gradewire does not
+    write.
+    `expected` is None for an exported model, whose licence and origin are known from its description only.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: One is not what it should be.
+        ValueError: A file is invalid.
     """
     said, meant = (_what_matters(config) for config in (_read(model), _meant(model, expected, AS_IT_IS)))
     fields = [
-        f"{name} is {_shown(said.get(name, 'not there'))}, not {_shown(meant.get(name, 'there'))}"
+        f"{name} is {_shown(said.get(name, 'missing'))}, should be {_shown(meant.get(name, 'missing'))}"
         for name in dict.fromkeys([*meant, *said])
         if said.get(name) != meant.get(name)
     ]
     for name, content in warmup_files(model.max_tokens).items():
         path = model.directory / name
         if not path.is_file() or path.read_bytes() != content:
-            fields.append(f"{name} is {'another file' if path.exists() else 'not there'}")
+            fields.append(f"{name} is {'another file' if path.exists() else 'missing'}")
     return fields
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; return whether it did.
+    """Rewrite config.pbtxt and warm-up files if they differ or `copies` asks for a change; return True if it did.
 
-    Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
+    Copies and threads stay as they are unless `copies` sets them; other manual changes are lost.
 
     Raises:
         OSError: A file cannot be read or written.
-        ValueError: One is not what it should be.
+        ValueError: A file is invalid.
     """
     of_this_release = own_parameters(_read(model)).get("config_version") == CONFIG_VERSION
     if copies == AS_IT_IS and of_this_release and not find_differences(model, expected):
         return False
     config = _meant(model, expected, copies)
     write_warmup(model.directory, model.max_tokens)
-    # Readers see the old file or the new one, whole.
+    # Replace the file in one step, so that readers see the old or the new one.
     written = model.directory / f".{CONFIG_FILE}.new"
     write_config(written, config)
     written.replace(model.directory / CONFIG_FILE)
@@ -89,17 +89,17 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """Renew a model of no catalog and say whether anything was written; waits while it is being built or exported.
+    """Renew a model of no catalog and return it with True if anything was written; wait for its build or export.
 
     Raises:
-        ModelError: It is not there or broken; the message says how to replace it.
+        ModelError: The model is missing or broken; the message says how to replace it.
     """
     try:
         with workspace(repository, name, ignore):
             model = load_built(repository, name)
             written = renew(model, None, copies)
     except (OSError, ValueError) as error:
-        raise BuildError(f"cannot renew the description of {name} in {repository}: {error}; export it again") from error
+        raise BuildError(f"cannot renew the description of {name} in {repository}: {error}. Export it again") from error
     return load_built(repository, name), written
 
 
@@ -108,13 +108,13 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     try:
         fingerprint = read_fingerprint(model.onnx_path)
     except DecodeError as error:
-        raise ValueError(f"{model.onnx_path} is no graph: {error}") from error
+        raise ValueError(f"{model.onnx_path} is not an ONNX graph: {error}") from error
     if fingerprint is None:
-        raise ValueError(f"{model.onnx_path} does not name itself")
+        raise ValueError(f"{model.onnx_path} has no fingerprint")
     files = replace(files_in(own_parameters(standing)), fingerprint=fingerprint)
     wanted = _copies_of(standing, copies)
     if expected is not None:
-        # What users fitted is nowhere else.
+        # Users' calibrations are stored nowhere else.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
         metadata = replace(expected.metadata, calibrations=kept)
     else:
@@ -126,16 +126,16 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
 
 
 def _as_golden(model: BuiltModel) -> EncoderMetadata:
-    # Shapes as its golden vectors have them: the description is what is in doubt.
+    # Take the shapes from the golden vectors, because the description is in doubt.
     golden = load_golden(model.directory / GOLDEN_FILE)
-    # A grader has no token vectors, and so none that tell.
+    # A grader has no token vectors, so its layers come from the description.
     *earlier, last = sorted(golden.tokens_by_layer) or [model.layers]
     dims = int(golden.sentences.shape[1])
     return replace(model, dims=dims, layers=last, earlier_layers=tuple(earlier), catalog_version=0)
 
 
 def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
-    """Return the copies that are wanted, and where nothing is, those that there are."""
+    """Return the requested copies; without a request, the current ones."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
         instances=wanted.instances or sum(group.count for group in config.instance_group) or None,

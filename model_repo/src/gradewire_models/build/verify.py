@@ -1,4 +1,4 @@
-"""Check a built model: its bytes, its description, and that it computes what the published weights mean."""
+"""Check a built model: its bytes, its description, and its vectors against the published weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
 
 ERRORS_ONLY = 3
-"""Severity of onnxruntime's log for graphs that somebody else's exporter wrote."""
+"""Severity of onnxruntime's log for graphs from other exporters."""
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Open a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
+    """Open a graph with two threads that do not spin; `severity` sets onnxruntime's log level, None its default."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -48,11 +48,11 @@ class Computes(Protocol):
     """A computation of a graph's outputs, such as ONNX Runtime's session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
-        """Return the outputs of one batch, by `pad`."""
+        """Return the outputs of one batch from `pad`."""
 
 
 class _Bf16Session:
-    """Computes as `Bf16Graph` does; the batch's own padding is taken off."""
+    """A session that computes with `Bf16Graph` and removes the batch's own padding."""
 
     def __init__(self, graph: Bf16Graph) -> None:
         self._graph = graph
@@ -63,10 +63,10 @@ class _Bf16Session:
 
 
 def open_computing(model: BuiltModel) -> Computes:
-    """Open what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
+    """Open a session that computes a model's vectors as closely as this machine can; see `computed_how`.
 
     Raises:
-        BuildError: It computes in bf16, which this machine has, and OpenVINO cannot compile its graph.
+        BuildError: The model and the machine compute in bf16, but OpenVINO cannot compile the graph.
     """
     if model.numeric_class != BF16_CLASS or not _has_bf16():
         session: Computes = open_session(model.onnx_path)
@@ -78,9 +78,9 @@ def open_computing(model: BuiltModel) -> Computes:
 
 
 def computed_how(model: BuiltModel) -> str:
-    """Return how `open_computing` computes, where that has to be said; else empty."""
+    """Return how `open_computing` computes if it is not the usual way; else ""."""
     if model.numeric_class != BF16_CLASS:
-        return "" if model.on_cpu else "computed on the CPU, which says little about the GPU it is for"
+        return "" if model.on_cpu else "computed on the CPU, which says little about its GPU"
     try:
         return f"computed in bf16 ({arithmetic()})"
     except Bf16UnavailableError as error:
@@ -96,14 +96,14 @@ def _has_bf16() -> bool:
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
-    """Compute `outputs` for one batch as `pad` makes it."""
+    """Compute `outputs` for one batch from `pad`."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check, whether it passed, and what was found, with figures."""
+    """A check's name, True if it passed, and its findings."""
 
     name: str
     passed: bool
@@ -111,12 +111,12 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Check the model `name` of `repository`; `expected` is None where it is not a model of the catalog.
+    """Check the model `name` of `repository`; `expected` is None if it is not in the catalog.
 
-    Nothing follows the files' own check when that fails, as nothing else would mean anything.
+    If the files are broken, the other checks are left out.
 
     Raises:
-        ModelNotBuiltError: There is no such model.
+        ModelNotBuiltError: The model is missing.
     """
     try:
         model = load_built(repository, name)
@@ -125,7 +125,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
         return [Check("files", passed=False, detail=str(error))]
     session, computing = open_session(model.onnx_path), open_computing(model)
     how = computed_how(model)
-    where = f"; what follows was {how}" if how else ""
+    where = f"; the checks below were {how}" if how else ""
     return [
         Check("files", passed=True, detail=f"digest {model.digest}{where}"),
         _check_catalog(model, expected),
@@ -142,10 +142,10 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
 
 
 def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
-    """Let checks through that all passed.
+    """Return the checks if all passed.
 
     Raises:
-        VerificationError: Some did not; the message begins with `failure`.
+        VerificationError: A check failed; the message begins with `failure`.
     """
     checks = tuple(checks)
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
@@ -155,7 +155,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compare the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
+    """Compare the graph with golden vectors in mixed batches, and each text alone with itself in a batch."""
     layers = sorted(golden.tokens_by_layer)
     batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
@@ -187,7 +187,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compare a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
+    """Compare a grader with golden logits in mixed batches, and each piece alone with itself in a batch."""
     logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
     return [
@@ -202,9 +202,9 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 
 
 def token_error(found: Rows, expected: Rows) -> float:
-    """Return the largest error of a component of token vectors, each float32 [tokens, dims], by the vectors' size.
+    """Return the largest error of a component of token vectors, float32 [tokens, dims], relative to their size.
 
-    Layers without a normalisation at their end, as decoders have them, grow.
+    Layers without a final normalisation, as in decoders, grow.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)
@@ -222,7 +222,7 @@ def _check_invariance(model: BuiltModel, session: Computes, golden: Golden, toge
     return Check(
         "batch invariance",
         passed=effect <= limit,
-        detail=f"largest change of a {what} alone against in a batch {effect:.1e} (at most {limit:.0e})",
+        detail=f"largest change of a {what} between alone and in a batch {effect:.1e} (at most {limit:.0e})",
     )
 
 
@@ -233,16 +233,16 @@ def _over(golden: Golden, what: str) -> str:
 
 def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
     if expected is None or not expected.digest:
-        return Check("catalog", passed=True, detail="the catalog pins no digest of this model; nothing to compare with")
+        return Check("catalog", passed=True, detail="the catalog pins no digest for this model; not compared")
     if expected.digest != model.digest:
-        detail = f"the catalog expects digest {expected.digest}; build it again: {expected.build_hint}"
+        detail = f"the catalog expects digest {expected.digest}. Build it again: {expected.build_hint}"
         return Check("catalog", passed=False, detail=detail)
-    return Check("catalog", passed=True, detail="the digest is the one the catalog expects")
+    return Check("catalog", passed=True, detail="the digest matches the catalog")
 
 
 def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
     config, _ = read_config(model.directory / CONFIG_FILE)
-    # Triton leaves the batch dimension out; ONNX names a dimension that varies.
+    # Triton omits the batch dimension; ONNX names a dimension that varies.
     described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
     real = {
@@ -250,14 +250,14 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
         for tensor in (*session.get_inputs(), *session.get_outputs())
     }
     if said != real:
-        detail = f"{CONFIG_FILE} says {said}, the graph has {real}"
+        detail = f"{CONFIG_FILE} describes {said}, but the graph has {real}"
         return Check("config.pbtxt", passed=False, detail=detail)
     try:
         differences = find_differences(model, expected)
     except (OSError, ValueError) as error:
         return Check("config.pbtxt", passed=False, detail=str(error))
     if differences:
-        renewal = f"; write it again: gradewire models build {model.name}"
+        renewal = f". Renew it: gradewire models build {model.name}"
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
         return Check("config.pbtxt", passed=False, detail="; ".join(each.summary for each in model.unreadable))
@@ -269,6 +269,6 @@ def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession,
     texts = golden.ids[:_BATCH_TEXTS]
     (rows,) = run(session, [FINGERPRINT_OUTPUT], *pad(texts))
     named = rows.tolist() == [[model.fingerprint]] * len(texts)
-    wrong = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
-    right = f"the graph names itself in every row: {model.fingerprint}"
+    wrong = f"{CONFIG_FILE} has {model.fingerprint}, but the graph returns {rows.tolist()}"
+    right = f"the graph returns its fingerprint in every row: {model.fingerprint}"
     return Check("fingerprint", passed=named, detail=right if named else wrong)

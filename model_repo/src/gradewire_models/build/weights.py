@@ -1,4 +1,4 @@
-"""Weights of BERT-like encoders and of a grader's head in one shape, whichever architecture published them."""
+"""Read weights of BERT-like encoders and of a grader's head into one form for all architectures."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# T5's distance buckets as MPNet uses them: both directions, exact up to a quarter, then logarithmic up to 128.
+# MPNet uses T5's distance buckets: both directions, exact up to a quarter, then logarithmic up to 128.
 _MAX_DISTANCE = 128
 
 SEPARATOR = "[SEP]"
@@ -62,7 +62,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One encoder layer, post-norm as in BERT; a norm follows each residual."""
+    """An encoder layer, post-norm as in BERT; a norm follows each residual."""
 
     query: Dense
     key: Dense
@@ -76,18 +76,18 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """A whole encoder.
+    """The weights of an encoder.
 
     Attributes:
         word_table: Word vectors, float32 [vocabulary, dims].
-        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token; the token type of
-            single texts is added in where the architecture has one.
-        embedding_norm: After the sum of both.
+        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token; includes the token type
+            of
+            single texts if the architecture has types.
+        embedding_norm: Applied to the sum of both.
         layers: First to last.
         relative_bias: Added to attention scores by distance, float32 [heads, 2 * max_tokens - 1]; column
-            ``key - query + max_tokens - 1``. None where the architecture has none.
-        type_step: What a token of the second type has beyond one of the first, float32 [dims]; None where the
-            architecture has no types.
+            ``key - query + max_tokens - 1``. None if the architecture has no such bias.
+        type_step: Second token type's vector minus the first's, float32 [dims]; None if the architecture has no types.
     """
 
     word_table: Array
@@ -99,11 +99,11 @@ class Encoder:
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
-    """Read `model`'s weights from a safetensors file; an adapter's files lie beside it and are merged in.
+    """Read `model`'s weights from a safetensors file, and merge an adapter from files in the same directory.
 
     Raises:
-        BuildError: A tensor is missing or has another shape or type than the catalog's sizes ask for, or the adapter
-            cannot be merged.
+        BuildError: A tensor is missing or has another shape or type than the catalog expects, or the adapter cannot be
+            merged.
     """
     try:
         tensors = load_file(path)
@@ -159,7 +159,11 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
 
 
 def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> Array:
-    """Return a tensor of the file `path`; raises BuildError where it is not there, or of another shape or type."""
+    """Return a tensor of the file `path`.
+
+    Raises:
+        BuildError: The tensor is missing, or has another shape or type.
+    """
     tensor = tensors.get(name)
     if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
         found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
@@ -168,16 +172,16 @@ def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> A
 
 
 def linear_layers(model: CatalogModel) -> dict[str, int]:
-    """Every linear layer of `model`: its encoder layer, from 0, by its published name."""
+    """Return the encoder layer, from 0, of every linear layer of `model`, by its published name."""
     names = [name for part, name in _LAYER_NAMES[model.architecture].items() if not part.endswith("norm")]
     return {f"encoder.layer.{layer}.{name}": layer for layer in range(model.layers) for name in names}
 
 
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
-    """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; MPNet takes it over).
+    """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
-    Half of the `buckets`, a multiple of 4, belong to keys after the query. Of each half, the lower half is exact and
-    the rest grows logarithmically up to 128 tokens; beyond, the last bucket holds everything.
+    Half of the `buckets`, a multiple of 4, belong to keys after the query. The lower half of each half is exact; the
+    rest grows logarithmically up to 128 tokens, and the last bucket holds all longer distances.
     """
     half = buckets // 2
     exact = half // 2
@@ -185,7 +189,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
     def bucket(distance: int) -> int:
         size = abs(distance)
-        # In integers, so that every machine finds the same bucket: (size / exact)^steps >= (farthest / exact)^step.
+        # Integers give the same bucket on every machine: (size / exact)^steps >= (farthest / exact)^step.
         reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 
@@ -201,14 +205,14 @@ class Head:
 
 
 def read_head(directory: Path, model: CatalogModel) -> Head:
-    """Read the head that lies in `directory`.
+    """Read a grader's head from `directory`.
 
     Raises:
-        BuildError: It cannot be read, a tensor of it has another shape or type or holds values that are no numbers, or
-            the model reads texts of another length than graders do.
+        BuildError: The head cannot be read, a tensor has another shape or type or holds NaN or infinite values, or the
+            model reads texts of another length than graders do.
     """
     if model.max_tokens != MAX_TOKENS:
-        raise BuildError(f"{model.name}: a grader reads {MAX_TOKENS} tokens, max_tokens is {model.max_tokens}")
+        raise BuildError(f"{model.name}: max_tokens should be {MAX_TOKENS} for a grader, not {model.max_tokens}")
     path = directory / HEAD_WEIGHTS
     try:
         tensors = load_file(path)
@@ -219,15 +223,15 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
         raise BuildError(f"{path} should hold {' and '.join(shapes)}, found {', '.join(sorted(tensors)) or 'nothing'}")
     for name, shape in shapes.items():
         if not np.isfinite(_take(tensors, path, name, *shape)).all():
-            raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
+            raise BuildError(f"{path}: {name} holds NaN or infinite values")
     return Head(tensors["weight"], tensors["bias"])
 
 
 def read_separator(tokenizer: Path) -> int:
-    """Return the id of the token that parts a grader's texts, by a tokenizer.json.
+    """Return the id of the token that separates a grader's texts, from a tokenizer.json.
 
     Raises:
-        BuildError: It has none.
+        BuildError: The tokenizer lacks it.
     """
     try:
         separator = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"][SEPARATOR]

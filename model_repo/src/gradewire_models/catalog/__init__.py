@@ -1,1 +1,1 @@
-"""The catalog of what can be built: models, variants, adapters and calibrations as typed values."""
+"""The catalog of models, variants, adapters and calibrations that can be built, as typed values."""

@@ -1,7 +1,7 @@
-"""A fit for an encoder on labelled answers, as its description carries it.
+"""A calibration for an encoder, fitted on labelled answers and stored in the encoder's description.
 
-It decides about verdicts, or about the probability that metric `correctness` gives, and never about a vector: so a
-model's digest does not cover it, and it is bound to the digest of the model whose scores it was fitted on.
+It affects verdicts, or the probability of metric `correctness`, but no vectors. So the model's digest does not cover
+it; instead it names the digest of the model whose scores it was fitted on.
 """
 
 import json
@@ -27,25 +27,25 @@ def _pairs(table: object) -> tuple[tuple[object, object], ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A threshold of a metric with one encoder, or a fit of metric `correctness` or `auto`, and where it comes from.
+    """A threshold of a metric with one encoder, or a fit of metric `correctness` or `auto`, with its provenance.
 
     Attributes:
         metric: Name of the metric.
-        metric_version: Of the metric's definition, 1 and up; it holds for that one only.
-        model_digest: Of the model whose scores it was fitted on, 64 hex characters.
+        metric_version: Version of the metric's definition, from 1; the calibration is valid for this version only.
+        model_digest: Digest of the model whose scores it was fitted on, 64 hex characters.
         origin: The catalog, or a user of this repository.
-        parameters: Names and values, as a metric line writes them, that scores must have for it to hold; by name.
-        threshold: Score from which an answer counts as right; None where `fit` says all.
-        sentence_weight: Of `smile`: weight 0 to 1 of the sentence term that it was fitted with; None for other metrics.
-        fit: JSON object of metric `correctness` or `auto`, which alone reads it; "" for other metrics.
-        rows: Labelled answers that it was fitted on.
-        rows_sha256: SHA-256 over those rows, 64 hex characters; "" where nobody said.
-        fitted_on: The rows, for people; one line.
-        date: ISO date of the fit, "" where nobody said.
-        figures: What it was worth, for people, by name.
+        parameters: Metric parameters that the scores must have, as (name, value) pairs, sorted by name.
+        threshold: Score from which an answer counts as right; None if `fit` decides.
+        sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
+        fit: JSON object that only metric `correctness` or `auto` reads; "" for other metrics.
+        rows: Number of labelled answers in the fit.
+        rows_sha256: SHA-256 over those rows, 64 hex characters; "" if unknown.
+        fitted_on: Description of the rows, one line.
+        date: ISO date of the fit, "" if unknown.
+        figures: Quality measures of the fit, by name, for display.
 
     Raises:
-        ValueError: There are both a threshold and a fit, or neither, or the fit is no JSON object.
+        ValueError: Both threshold and fit are set, or neither, or the fit is no JSON object.
     """
 
     metric: Word
@@ -66,29 +66,29 @@ class StoredCalibration:
         object.__setattr__(self, "parameters", tuple(sorted(self.parameters)))
         object.__setattr__(self, "figures", tuple(sorted(self.figures)))
         if (self.threshold is None) != bool(self.fit):
-            raise ValueError("there is a threshold or a fit, and not both")
+            raise ValueError("needs either a threshold or a fit")
         if self.fit:
             fit = json.loads(self.fit)
             if not isinstance(fit, dict):
-                raise ValueError("fit is a JSON object")
-            # One form, so that equal fits have equal digests wherever they were written.
+                raise ValueError("fit should be a JSON object")
+            # Equal fits need one form, so that their digests are equal.
             object.__setattr__(self, "fit", dumped(fit))
 
     @property
     def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
-        """Its purpose: metric, version and parameters. Of two with one key the later one counts."""
+        """The metric, version and parameters. A later calibration replaces an earlier one with the same key."""
         return self.metric, self.metric_version, self.parameters
 
     @property
     def described(self) -> str:
-        """The origin and the rows of the fit; one line for people."""
+        """The origin and the rows of the fit in one line, for display."""
         on = self.fitted_on or f"{self.rows} rows"
         digest = f", SHA-256 {self.rows_sha256[:12]}" if self.rows_sha256 else ""
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
 
     @property
     def summary(self) -> str:
-        """The fitted value and its provenance; one line for people."""
+        """The fitted value and its provenance in one line, for display."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
         whole = "a probability" if self.metric == "correctness" else "bands"
@@ -101,31 +101,35 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
     """Read a record whose `parameters` and `figures` are tables.
 
     Raises:
-        ValueError: A field is missing, unknown or of a wrong type, or its value is not of this form.
+        ValueError: A field is missing, unknown, of a wrong type, or has an invalid value.
     """
     metric = values.get("metric")
     return read_table(StoredCalibration, {**values, "metric": current(metric)} if isinstance(metric, str) else values)
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Join both, sorted by key; where two have one key, the one `above` replaces the one `below`."""
+    """Join both, sorted by key; calibrations `above` replace those `below` with the same key."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 
 
 def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Return those that users fitted: the ones that no catalog can give back."""
+    """Return the users' calibrations, which no catalog can restore."""
     return tuple(each for each in calibrations if each.origin == "user")
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Leave out what users fitted on scores of a model with another `digest`.
+    """Remove users' calibrations that were fitted on scores of a model with another `digest`.
 
-    Those of the catalog stay: a variant has its base's, as its scores are accepted only where they are the base's.
+    Those of the catalog stay: a variant inherits them, because its scores must be close to its base's.
     """
     return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
 
 
 def dumped(value: Any) -> str:
-    """The one JSON text of a value: sorted, without blanks, ASCII; ValueError for a number that is not finite."""
+    """Return the canonical JSON text of a value: sorted, without blanks, ASCII.
+
+    Raises:
+        ValueError: A number is not finite.
+    """
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)

@@ -1,4 +1,4 @@
-"""The models of ``catalog.toml`` as typed, checked values."""
+"""Read the models of ``catalog.toml`` as typed, checked values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 
 @dataclass(frozen=True)
 class Variant:
-    """A ``[[variant]]``: what it says of itself; all else is its base's."""
+    """A ``[[variant]]``, with the fields that differ from its base."""
 
     name: Name
     base: str
@@ -68,31 +68,31 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]``, which has the fields of `CatalogModel`; files that it names lie in `directory`.
+    """Read a ``[[model]]`` with the fields of `CatalogModel`; the files that it names lie in `directory`.
 
     Raises:
-        ValueError: A field is missing, unknown or of a wrong kind, or its value cannot be.
+        ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.
     """
     return _checked(read_table(CatalogModel, {**entry, **_calibrations(entry, directory)}))
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
+    """Read a ``[[variant]]``; all other fields come from its base.
 
     Raises:
-        ValueError: As `read_model`; or it computes as its base does.
+        ValueError: See `read_model`; or its numeric class is its base's.
     """
     settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
     said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
     base = _base(said.base, bases)
     if said.numeric_class == base.numeric_class:
-        raise ValueError("numeric_class is its base's, so caches would mix their vectors")
+        raise ValueError("numeric_class should differ from its base's, or caches mix their vectors")
     return _checked(replace(base, default=False, **vars(said)))
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Read an ``[[adapted]]``; raises as `read_model`."""
+    """Read an ``[[adapted]]``; raise the errors of `read_model`."""
     said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
     base = _base(said.pop("base"), bases)
     files = said.pop("files")
@@ -105,24 +105,24 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
 
 def _base(name: str, bases: Models) -> CatalogModel:
     if name not in bases:
-        raise ValueError(f"base should be a model of its own of this catalog, not {name!r}")
+        raise ValueError(f"base should be a [[model]] of this catalog, not {name!r}")
     return bases[name]
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`; `values` are the fields that are not the base's.
+    """Return the model that `base` becomes with `adapter`; `values` holds the fields that differ.
 
     Raises:
-        TypeError: `values` names no field.
-        ValueError: The text may be longer than the base reads, or a grader cannot be made of the base.
+        TypeError: `values` has an unknown field.
+        ValueError: `max_tokens` is larger than the base's, or the base cannot become a grader.
     """
     if values["max_tokens"] > base.max_tokens:
-        raise ValueError(f"max_tokens should be at most {base.max_tokens}, as of {base.name}")
-    # What was measured of the base's vectors says nothing of these.
+        raise ValueError(f"max_tokens should be at most {base.max_tokens}, the limit of {base.name}")
+    # Measurements on the base's vectors do not apply to the new ones.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
     if values.get("kind") == "grader":
         if base.architecture != "bert":
-            raise ValueError(f"{base.name} has no token types, by which a grader tells the answer from the rest")
+            raise ValueError(f"{base.name} has no token types, which mark the answer for a grader")
         measured["token_layers"] = ()
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
 
@@ -136,12 +136,12 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
         raise ValueError(f"calibrations: {error}") from error
     merged = merge(found, ())
     if len(merged) < len(found):
-        raise ValueError("two calibrations are for the same metric and parameters")
+        raise ValueError("two calibrations have the same metric and parameters")
     return {"calibrations": merged}
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Read one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
+    """Read one calibration: `parameters` and `figures` as tables, `fit_file` in place of `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
@@ -156,10 +156,10 @@ def _checked(model: CatalogModel) -> CatalogModel:
     if model.dims % model.heads:
         raise ValueError("dims should be a multiple of heads")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
-        raise ValueError(f"token_layers lie between 1 and {model.layers - 1}")
+        raise ValueError(f"token_layers should be between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
-        raise ValueError(f"bertscore speaks of layers that are no outputs; those are {sorted(having)}")
+        raise ValueError(f"bertscore names layers that are no outputs; outputs are {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
@@ -167,10 +167,10 @@ def _checked(model: CatalogModel) -> CatalogModel:
 
 @cache
 def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
-    """Read the catalog: the models by name, in the order of the file, then the variants, then those with an adapter.
+    """Read the catalog: models by name in the order of the file, then variants, then models with an adapter.
 
     Raises:
-        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is
+        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
             malformed, or there is not exactly one default.
     """
     raw = read_toml(path, "the model catalog")
@@ -189,7 +189,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """Return the model that is meant where none is named."""
+    """Return the model that is used if none is named."""
     return next(model for model in load_catalog().values() if model.default)
 
 
@@ -197,17 +197,17 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model; the message lists those it has.
+        CatalogError: The catalog has no such model; the message lists its models.
     """
     return find(load_catalog(), name, "model")
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` where a model of a user's own cannot have a name: it is no name, or one of the catalog's."""
+    """Raise `error` if a user's model cannot have this name: it is malformed, or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
-        raise error(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
+        raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
     if name in load_catalog():
-        raise error(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
+        raise error(f"{name!r} is a model of the catalog, with a fixed digest. Choose another name with --name")
 
 
 def base_models() -> list[CatalogModel]:
@@ -216,5 +216,5 @@ def base_models() -> list[CatalogModel]:
 
 
 def grader_models() -> list[CatalogModel]:
-    """The models that read question, reference and answer together, in the order of the catalog; the first is usual."""
+    """Return the graders in the order of the catalog; the first is the default."""
     return [model for model in load_catalog().values() if model.kind == "grader"]

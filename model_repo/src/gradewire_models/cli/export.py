@@ -22,39 +22,41 @@ from gradewire_models.export.plan import CPU_CLASS, ExportOptions
 @grouped(
     "options",
     ExportOptions,
-    click.option("--name", default="", help="Name in the repository; without it that of the model."),
+    click.option("--name", default="", help="Name in the repository; by default the model's name."),
     click.option(
         "--pooling",
         type=click.Choice(POOLINGS),
-        help="How token vectors become one; without it what sentence-transformers' files in the folder say.",
+        help="Pooling of token vectors; by default as sentence-transformers' files in the folder say.",
     ),
+    click.option("--prefix", help="Text to put before every input; by default the folder's default prompt, if any."),
     click.option(
-        "--prefix", help="Text to put before every input; without it the folder's default prompt, mostly none."
-    ),
-    click.option(
-        "--max-tokens", type=click.IntRange(min=1), help="Longest input; without it the folder's, but at most 512."
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        help="Longest input; by default the folder's limit, but at most 512.",
     ),
     click.option(
         "--token-layer",
         "token_layers",
         type=click.IntRange(min=1),
         multiple=True,
-        help="Earlier layer (1 is the first) whose token vectors become an output as well; may be repeated.",
+        help="Also output the token vectors of this earlier layer (1 is the first); may be repeated.",
     ),
-    click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's."),
+    click.option("--licence", default="", help="SPDX identifier of the weights' licence; by default the model card's."),
 )
-@click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
-@target_options("target", "On a GPU; fp16 unless named.")
+@click.option(
+    "--revision", default="", help="Branch, tag or commit of the hub; the model's description records the commit."
+)
+@target_options("target", "Precision on a GPU; fp16 by default.")
 @REPOSITORY_OPTION
 @without_traceback()
 def export(source: str, options: ExportOptions, revision: str, target: Target, repository: Path) -> None:
     """Export any sentence encoder, from the hub or a folder.
 
-    Reads folders of transformers and sentence-transformers; safetensors only, and code that comes with a model is
-    never run. The graph is compared with torch, text by text, before it is put in place; whatever goes wrong, the
-    repository stays as it was. Exporting again replaces the model.
+    Reads folders of transformers and sentence-transformers: safetensors only, and never runs a model's code. The graph
+    is compared with torch, text by text, before it is put in place. After a failure the repository is unchanged.
+    Exporting again replaces the model.
     """
-    # Imports that take seconds.
+    # These imports take seconds.
     with needs("export", "exporting"):
         from rich.console import Console  # noqa: PLC0415
 
@@ -73,4 +75,4 @@ def export(source: str, options: ExportOptions, revision: str, target: Target, r
     for note in result.notes:
         click.echo(f"  note: {note}")
     if not model.on_cpu:
-        click.echo("  not run on a GPU here: compare its scores on yours with those of the same model for CPUs")
+        click.echo("  not tested on a GPU here. Compare its scores on your GPU with those of the same model for CPUs")

@@ -1,4 +1,4 @@
-"""The group ``gradewire models``: list and verify; build, export and train are mounted here."""
+"""The group ``gradewire models``: list and verify, with build, export and train mounted."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def models() -> None:
     """Build, list and verify encoders, graders and judges.
 
-    A model is made from packages whose every byte is pinned by SHA-256, and is checked against an independent
-    computation before it is put in place. Whatever goes wrong, the repository stays as it was.
+    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are
+    put in place. After a failure the repository is unchanged.
     """
 
 
@@ -47,7 +47,7 @@ models.add_command(train)
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
 def list_models(repository: Path, judge_repository: Path | None) -> None:
-    """List the catalog and what of it is built."""
+    """List the models of the catalog and show which ones are built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in (*base_models(), *grader_models()):
         click.echo(f"{entry.name}{_mark(entry)}: {entry.title}")
@@ -75,20 +75,20 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 @click.option(
     "--rows",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON lines with question, references and prediction, on which variants are compared with their "
-    "base; of more than 500, 500 are taken. Without it gradewire's own 504.",
+    help="JSON lines with question, references and prediction, to compare variants with their base; "
+    "at most 500 are used. By default gradewire's own 504.",
 )
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
 @without_traceback()
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
-    """Check built models; without a NAME all that are built.
+    """Check built models; without NAME, all of them.
 
-    Compares digests, config.pbtxt and the graph with one another, and the vectors of texts of many lengths (of a
-    grader its logits), alone and in mixed batches, with those an independent computation gave when the model was
-    built. A variant has to give nearly the scores of its base as well, which has to be built for that; one for GPUs
-    is run on the CPU for it. Of a judge: digests, tokenizer, next-token logits of a few texts, alone, in a batch and
-    behind a kept prefix. Exit code 4 where a check fails.
+    Compares digests, config.pbtxt and the graph with one another. Compares the vectors (a grader's logits) of texts of
+    many lengths, alone and in mixed batches, with an independent computation from the build. A variant must also give
+    nearly the scores of its base, which must be built; GPU variants run on the CPU for this. For a judge, checks
+    digests, tokenizer and next-token logits of a few texts: alone, in a batch and behind a cached prefix. The exit
+    code is 4 if a check fails.
     """
     with needs("server", "verifying"):
         from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - as in `build`
@@ -99,7 +99,7 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
         encoders = [path.name for path in described_in(repository, CONFIG_FILE)]
         judges = [path.name for path in described_in(judge_repository, DESCRIPTION_FILE)]
     if not encoders and not judges:
-        raise click.ClickException(f"nothing is built in {repository}; build with: {default_model().build_hint}")
+        raise click.ClickException(f"no model is built in {repository}. Run: {default_model().build_hint}")
 
     def check_encoders() -> "Iterator[tuple[str, list[Check]]]":
         for name in encoders:
@@ -121,7 +121,7 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Return a mark for graders, and for the models that a call without a name takes."""
+    """Return the marks of graders and of the models that a call without a name uses."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"
@@ -129,9 +129,9 @@ def _mark(entry: CatalogModel) -> str:
 
 def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
     if built is None:
-        return f"not built; {entry.download_bytes / 1e6:.0f} MB to download: {entry.build_hint}"
+        return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if entry.digest not in {"", built.digest}:
-        return f"built with another digest than the catalog's; renew it: {entry.build_hint}"
+        return f"built with another digest than the catalog's. Build it again: {entry.build_hint}"
     return f"built, digest {built.digest}"
 
 

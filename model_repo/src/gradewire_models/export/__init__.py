@@ -1,4 +1,4 @@
-"""Exports any sentence encoder into the repository; of its modules `run`, `exporter` and `tokens` alone import torch.
+"""Export any sentence encoder into the repository. Needs the extra ``export``.
 
-Needs the extra ``export``.
+Only the modules `run`, `exporter` and `tokens` import torch.
 """

@@ -1,4 +1,4 @@
-"""Exporters, optimum's and torch's own, and the encoder in torch that an exported graph has to agree with."""
+"""Exporters (optimum's and torch's own), and the encoder in torch that an exported graph must match."""
 
 import logging
 import tempfile
@@ -24,14 +24,14 @@ from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOL
 from gradewire_models.export.plan import CPU_CLASS
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
+# An ONNX file holds at most 2 GiB; the graph itself needs little.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
-_OPSET = 20  # as the graphs that gradewire writes itself: GELU is one operator from here on
+_OPSET = 20  # GELU is one operator from here on, as in our own graphs
 _EXAMPLE_TOKENS = 16
 _TASK = "feature-extraction"
 
-# Texts of unequal length, so that nothing in the trace can depend on there being no padding.
+# Texts of unequal length, so that the trace includes padding.
 _EXAMPLE_LENGTHS = (11, 5, 2)
 
 _SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)
@@ -44,13 +44,13 @@ Ids = NDArray[np.int64]
 def load_encoder(folder: EncoderFolder) -> Any:
     """Load the weights as float32, in evaluation mode, with plain ("eager") attention.
 
-    Code that came with the model is never run, and only safetensors are read.
+    A model's own code is never run, and only safetensors are read.
 
     Raises:
-        ExportError: The architecture is unknown or needs code of its own, weights are missing, or they are more than
-            one ONNX file holds.
+        ExportError: The architecture is unknown or needs code of its own, weights are missing, or they exceed one ONNX
+            file.
     """
-    # Steps are reported by ours; a bar of its own in between would tear the lines.
+    # A second bar would break our progress bar.
     transformers.utils.logging.disable_progress_bar()
     try:
         model, info = transformers.AutoModel.from_pretrained(
@@ -62,37 +62,37 @@ def load_encoder(folder: EncoderFolder) -> Any:
             local_files_only=True,
             output_loading_info=True,
         )
-    # transformers raises whatever its many parts raise; what they say is the best there is to say.
+    # transformers raises many kinds of errors; its message is the best explanation.
     except Exception as error:
         raise ExportError(
-            f"transformers {transformers.__version__} cannot load {folder.directory} ({folder.model_type}); code that "
-            f"comes with a model is never run. It said: {_first_lines(error)}"
+            f"transformers {transformers.__version__} cannot load {folder.directory} ({folder.model_type}) without "
+            f"running the model's code, which we never do: {_first_lines(error)}"
         ) from error
     missing = sorted(name for name in info["missing_keys"] if folder.pooling == "pooler" or "pooler" not in name)
     if missing:
-        raise ExportError(f"{folder.directory} lacks weights, which would be random: {', '.join(missing[:5])}")
+        raise ExportError(f"{folder.directory} lacks these weights: {', '.join(missing[:5])}")
     weight_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
     if weight_bytes > _MAX_WEIGHT_BYTES:
         raise ExportError(
-            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32; one ONNX file holds "
-            f"{_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
+            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32, but one ONNX file holds "
+            f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
         )
     if model.config.get_text_config() is not model.config:
-        raise ExportError(f"{folder.directory} holds a model of more than text ({folder.model_type})")
+        raise ExportError(f"{folder.directory} holds a model for more than text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
-        raise ExportError(f"{folder.model_type} has no pooler: choose another --pooling")
+        raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False
     return model.eval()
 
 
 def padding_id(model: Any) -> int:
-    """Return the id that a model takes for padding; 0 where it has none."""
+    """Return a model's padding id; 0 without one."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
 
-class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs."""
+class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
+    """An encoder with the outputs that the rest of the graph needs, for torch's exporter to trace."""
 
     def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there 
             attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
 
         Returns:
-            float32 [batch, tokens, dims], or [batch, dims] of the pooler, an output each.
+            One array per output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
         """
         layers = any(name.startswith(HIDDEN_STATES) for name in self.outputs)
         found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers)
@@ -124,21 +124,21 @@ def _first_lines(error: Exception) -> str:
 
 
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Export `model`, whose `config` the exporter changes; equal weights and versions give equal bytes.
+    """Export `model`, whose `config` is changed; equal weights and versions give equal bytes.
 
-    Return the bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`, of those
-    that `gradewire_models.export.graph` reads.
+    Return the bare encoder: inputs named as in transformers, int64 [batch, tokens], and at least `outputs`, which
+    `gradewire_models.export.graph` reads.
 
     Raises:
-        ExportError: optimum is not installed, does not work with the transformers that is, knows no such architecture,
-            or fails to trace it; another exporter may.
+        ExportError: optimum is not installed, does not fit the installed transformers, does not know the architecture,
+            or fails to trace it; another exporter may work.
     """
-    # Seconds, and not there where transformers 5 is installed (docs/adr/0031-optimum-export.md).
+    # The import takes seconds, and fails with transformers 5 (docs/adr/0031-optimum-export.md).
     try:
         from optimum.exporters.onnx import export  # noqa: PLC0415
     except ImportError as error:
         raise ExportError(
-            f"optimum's ONNX exporter is not usable here ({error}): pip install 'gradewire[export]'"
+            f"optimum's ONNX exporter is not usable here ({error}). Run: pip install 'gradewire[export]'"
         ) from error
     earlier_layers = any(name.startswith(HIDDEN_STATES) for name in outputs)
     config = _exporter_config(model, pooler=POOLER_OUTPUT in outputs, earlier_layers=earlier_layers)
@@ -151,10 +151,10 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # it runs the graph to find them, and `complete` states them
+                disable_dynamic_axes_fix=True,  # avoids a run of the graph: `complete` states the axes
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
-        # torch's tracer and each architecture's code raise whatever they raise.
+        # torch's tracer and each architecture's code raise many kinds of errors.
         except Exception as error:
             said = " ".join(str(error).strip().splitlines()[:2])
             raise ExportError(f"optimum cannot trace {model.config.model_type}: {said}") from error
@@ -162,7 +162,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
 
 
 def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
-    import optimum.exporters.onnx.model_configs  # noqa: F401, PLC0415 - registers what optimum knows; as above
+    import optimum.exporters.onnx.model_configs  # noqa: F401, PLC0415 - registers optimum's architectures; slow as above
     from optimum.exporters.tasks import TasksManager  # noqa: PLC0415
 
     try:
@@ -172,21 +172,21 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
         known = make(model.config)
     except (KeyError, ValueError) as error:
         raise ExportError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
-    # The tracer names outputs in their order, so those of all layers have to be there.
+    # The tracer names outputs in order, so all layers must be listed.
     wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
     if pooler:
         wanted[POOLER_OUTPUT] = {0: "batch"}
     if earlier_layers:
         count = int(model.config.num_hidden_layers) + 1
         wanted.update((f"{HIDDEN_STATES}.{layer}", {0: "batch", 1: "tokens"}) for layer in range(count))
-    # optimum offers no option for further outputs: a configuration says what they are.
+    # optimum has no option for more outputs; they are a property of its configuration class.
     known.__class__ = type(f"Wider{type(known).__name__}", (type(known),), {"outputs": property(lambda _: wanted)})
     return known
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # Both exporters tell their own developers a lot.
+    # Both exporters print messages for their own developers.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -229,17 +229,17 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
-"""In the order in which they are tried: torch's own is for what optimum cannot export."""
+"""The exporters in the order of attempts: torch's own is for models that optimum cannot export."""
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
-    """Export `model` as `metadata` says, with one of `EXPORTERS`; equal weights and versions give equal bytes.
+    """Export `model` for `metadata` with one of `EXPORTERS`; equal weights and versions give equal bytes.
 
     Return a graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
     [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
 
     Raises:
-        ExportError: This exporter cannot export it.
+        ExportError: This exporter cannot export the model.
     """
     completion = Completion(metadata.pooling, metadata.earlier_layers, int(model.config.hidden_size), padding_id(model))
     try:
@@ -248,15 +248,15 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
             encoder = to_half(encoder)
         graph = complete(encoder, completion)
     except (ValueError, onnx.checker.ValidationError) as error:
-        raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
+        raise ExportError(f"{exporter} exports no valid graph: {error}") from error
     if metadata.numeric_class != CPU_CLASS:
-        # One graph may run in two ways: the fingerprint has to tell them apart.
+        # Variants can share a graph and differ in numeric class. The class makes their fingerprints differ.
         helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return token ids, in mixed order, of real texts and of random ones of 1 to `max_tokens`, below `vocabulary`."""
+    """Return token ids in mixed order: real texts, and random ones below `vocabulary` of 1 to `max_tokens`."""
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]
@@ -265,14 +265,14 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode each text, int64 [tokens], alone with the model as transformers runs it.
+    """Encode each text, int64 [tokens], alone, with the model in transformers.
 
     Raises:
         ExportError: The model has no such layer, or no positions for a text that long.
     """
     last = int(model.config.num_hidden_layers)
     if any(layer >= last for layer in token_layers):
-        raise ExportError(f"the model has {last} layers: --token-layer lies between 1 and {last - 1}")
+        raise ExportError(f"the model has {last} layers, so --token-layer must be between 1 and {last - 1}")
     sentences: list[NDArray[np.float32]] = []
     tokens: dict[int, list[NDArray[np.float32]]] = {layer: [] for layer in (*token_layers, last)}
     for ids in texts:
@@ -281,7 +281,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
                 found = model(input_ids=torch.from_numpy(ids)[None], output_hidden_states=True)
         except (IndexError, RuntimeError) as error:
             raise ExportError(
-                f"the model cannot take {len(ids)} tokens ({error}): lower --max-tokens{_how_far(model, ids)}"
+                f"the model cannot take {len(ids)} tokens ({error}). Lower --max-tokens{_how_far(model, ids)}"
             ) from error
         for layer in token_layers:
             tokens[layer].append(found.hidden_states[layer][0].numpy())
@@ -295,7 +295,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
 
 
 def _how_far(model: Any, ids: Ids) -> str:
-    # RoBERTa and its like take fewer tokens than their settings say, by one more than the padding's id.
+    # RoBERTa and similar models take fewer tokens than their settings say, by one more than the padding's id.
     for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
         try:
             with torch.inference_mode():

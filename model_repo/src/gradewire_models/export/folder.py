@@ -1,4 +1,4 @@
-"""An encoder's folder, local or from the hub, read without torch: modules, settings, whether it can be exported."""
+"""Read an encoder's folder, local or from the hub, without torch: modules, settings, and what prevents an export."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
-"""The way in which token vectors become a sentence vector.
+"""The way from token vectors to a sentence vector.
 
 ``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
-model's own pooler over the first token (dense layer and tanh), as transformers returns it.
+model's own pooler over the first token (dense layer and tanh), as in transformers.
 """
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 _MODULES_FILE = "modules.json"
-# A mean and a sum divided by the root of the number of tokens are one and the same after normalisation.
+# After normalisation, a mean equals a sum divided by the root of the number of tokens.
 _MODES: dict[str, Pooling] = {"mean": "mean", "mean_sqrt_len_tokens": "mean", "cls": "cls", "lasttoken": "last"}
 _OLD_KEYS = {
     "pooling_mode_cls_token": "cls",
@@ -31,23 +31,23 @@ _OLD_KEYS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
-# transformers writes a number like 1e30 where a tokenizer has no limit.
+# transformers writes a number like 1e30 for a tokenizer without a limit.
 _SANE_TOKENS = 1_000_000
 _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# What an export reads, in whichever directory modules.json says; no pickles, no other frameworks' weights, no code.
+# Files that an export reads, in any directory of modules.json; no pickles, no other frameworks' weights, no code.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
-    """The encoder's directory in a sentence-transformers folder, and its pooling module; None where it has none.
+    """The encoder's directory in a sentence-transformers folder, and its pooling module or None.
 
-    `counts_prompt` says whether the tokens of a prompt are pooled like those of the text.
+    `counts_prompt` is True if the tokens of a prompt are pooled with those of the text.
     """
 
     transformer: Path
@@ -56,10 +56,10 @@ class ModuleChain:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; an empty one where there is no such file.
+    """Read a JSON object; return {} if the file is missing.
 
     Raises:
-        ExportError: It is not a JSON object, or cannot be read.
+        ExportError: The file is no JSON object, or cannot be read.
     """
     if not path.is_file():
         return {}
@@ -72,11 +72,11 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder: the encoder, and no pooling. Where the pooling is
-    given, the folder's own may be one that cannot be exported.
+    A folder without modules.json is a plain transformers folder without pooling. With `pooling_is_given`, the folder's
+    own pooling may be one that cannot be exported.
 
     Raises:
-        ExportError: A module is of a kind, or pools in a way, that the graph cannot express.
+        ExportError: The graph cannot express a module or the pooling.
     """
     path = directory / _MODULES_FILE
     if not path.is_file():
@@ -93,11 +93,11 @@ def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
             counts_prompt = bool(settings.get("include_prompt", True))
         elif kind != "Normalize" or transformer is None:
             raise ExportError(
-                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported: the graph is one "
-                "Transformer, one Pooling and a normalisation"
+                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported. A graph is one "
+                "Transformer, one Pooling and one normalisation"
             )
     if transformer is None:
-        raise ExportError(f"{path} names no Transformer module")
+        raise ExportError(f"{path} has no Transformer module")
     return ModuleChain(transformer, pooling, counts_prompt=counts_prompt)
 
 
@@ -109,7 +109,7 @@ def _list_modules(path: Path) -> list[tuple[str, str]]:
     except (AttributeError, KeyError, TypeError) as error:
         raise ExportError(f"{path} is not a list of modules with type and path") from error
     if leaving:
-        raise ExportError(f"{path} has a module at {leaving[0]!r}, outside of the model's folder")
+        raise ExportError(f"{path} has a module at {leaving[0]!r}, outside the model's folder")
     return modules
 
 
@@ -121,7 +121,7 @@ def _read_pooling(directory: Path, settings: dict[str, Any]) -> Pooling:
     if len(named) != 1 or named[0] not in _MODES:
         raise ExportError(
             f"{directory / 'config.json'} pools by {' and '.join(map(str, named)) or 'nothing'}, which cannot be "
-            f"exported; one of {', '.join(_MODES)} can, and --pooling overrides what the folder says"
+            f"exported. Use one of {', '.join(_MODES)}, or override the folder with --pooling"
         )
     return _MODES[named[0]]
 
@@ -135,16 +135,16 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder as transformers or sentence-transformers saved it; what the folder does not say is None or empty.
+    """An encoder saved by transformers or sentence-transformers; unknown fields are None or empty.
 
     Attributes:
-        directory: Of the encoder itself: config.json, weights, tokenizer.
-        model_type: The architecture's name in transformers, e.g. ``"bert"``.
-        default_prompt: Text the folder wants before every input; mostly empty.
-        prompts: Names of the prompts it offers, with their texts.
-        counts_prompt: Whether the tokens of a prompt are pooled as well.
-        max_tokens: Longest input the folder allows, special tokens included.
-        lower_case: Texts are lower-cased before they are tokenized.
+        directory: Directory of the encoder itself: config.json, weights, tokenizer.
+        model_type: The architecture's name in transformers, for example ``"bert"``.
+        default_prompt: Text that the folder puts before every input; usually empty.
+        prompts: Texts of the folder's prompts by name.
+        counts_prompt: True if the tokens of a prompt are pooled as well.
+        max_tokens: Longest input that the folder allows, with special tokens.
+        lower_case: True if texts are lower-cased before they are tokenized.
         weight_sha256: SHA-256 of every file of weights, by file name.
     """
 
@@ -161,17 +161,18 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read the folder of an encoder; a given `pooling` counts whatever the folder says.
+    """Read the folder of an encoder; `pooling` overrides the folder's.
 
     Raises:
-        ExportError: It is not such a folder, or holds something that is not exported: weights as a pickle, an adapter,
-            an encoder-decoder, modules or a pooling that the graph cannot express.
+        ExportError: The folder holds no model, or something that cannot be exported: weights as a pickle, an adapter,
+            an
+            encoder-decoder, modules or a pooling that the graph cannot express.
     """
     chain = read_modules(directory, pooling_is_given=pooling is not None)
     config = read_json(chain.transformer / "config.json")
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
-        raise ExportError(f"{directory} is not a model's folder: {chain.transformer / 'config.json'} has no model_type")
+        raise ExportError(f"{directory} is not a model folder: {chain.transformer / 'config.json'} has no model_type")
     if config.get("is_encoder_decoder"):
         raise ExportError(
             f"{directory} holds an encoder-decoder ({model_type}); only encoders and decoders are exported"
@@ -179,7 +180,7 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
     settings = _sentence_settings(chain.transformer)
     task = settings.get("transformer_task", "feature-extraction")
     if task != "feature-extraction":
-        raise ExportError(f"{directory} is made for the task {task!r}, which gives no token vectors")
+        raise ExportError(f"{directory} is for the task {task!r}, which gives no token vectors")
     prompts, default_prompt = _prompts(directory)
     return EncoderFolder(
         directory=chain.transformer,
@@ -196,7 +197,7 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
 
 
 def _sentence_settings(directory: Path) -> dict[str, object]:
-    # sentence_bert_config.json today; earlier releases named the file after the architecture.
+    # Newer releases write sentence_bert_config.json; earlier ones name the file after the architecture.
     for path in sorted(directory.glob("sentence_*_config.json")):
         return read_json(path)
     return {}
@@ -219,27 +220,31 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
     prompts = settings.get("prompts") or {}
     default = settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or (default is not None and default not in prompts):
-        raise ExportError(f"{directory / 'config_sentence_transformers.json'}: no such prompt as {default!r}")
+        raise ExportError(
+            f"{directory / 'config_sentence_transformers.json'}: default_prompt_name {default!r} is no prompt of it"
+        )
     texts = {str(name): str(text) for name, text in prompts.items()}
     return texts, texts.get(default or "", "")
 
 
 def _weights(directory: Path) -> dict[str, str]:
     if (directory / "adapter_config.json").is_file():
-        raise ExportError(f"{directory} holds an adapter: merge it into its base model and save that first")
+        raise ExportError(
+            f"{directory} holds an adapter. Merge it into its base model, save that, and export the result"
+        )
     files = sorted(directory.glob("model*.safetensors"))
     if files:
         return {path.name: file_sha256(path) for path in files}
     if list(directory.glob("*.bin")) or list(directory.glob("*.pt")):
         raise ExportError(
-            f"{directory} holds weights as a pickle only, which can run any code when it is read: save them as "
-            "model.safetensors where you trust them (transformers: save_pretrained)"
+            f"{directory} holds weights only as a pickle, which can run any code when read. If you trust them, "
+            "save them as model.safetensors (transformers: save_pretrained)"
         )
     raise ExportError(f"{directory} holds no weights (model.safetensors)")
 
 
 def _licence(card: Path) -> str:
-    # The model card's front matter; SPDX identifiers know no case.
+    # Read the model card's front matter; SPDX identifiers ignore case.
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     if not text.startswith("---"):
         return ""
@@ -249,7 +254,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and its origin: the hub's id with its commit, or the folder's own name, never a path, without one."""
+    """A folder and its origin: the hub's id with its commit, or the folder's own name (never a path) without one."""
 
     directory: Path
     origin: str
@@ -257,24 +262,24 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Find the folder that `wanted` names, which wins, or download it where it is the id of a model of the hub.
+    """Return the folder `wanted`; if it does not exist and `wanted` is a hub id, download it.
 
     Raises:
-        ExportError: It is neither, or a directory with a revision.
-        DownloadError: The hub cannot be reached, has no such model or revision, or does not let us have it.
+        ExportError: `wanted` is neither, or a directory with a revision.
+        DownloadError: The hub is not available, has no such model or revision, or denies access.
     """
     directory = Path(wanted).expanduser()
     if wanted and directory.is_dir():
         if revision:
-            raise ExportError(f"{wanted} is a directory, which has no revisions: leave --revision out")
+            raise ExportError(f"{wanted} is a directory and has no revisions. Leave out --revision")
         return SourceFolder(directory, directory.resolve().name, commit="")
     if not _HUB_ID.fullmatch(wanted):
-        raise ExportError(f"{wanted!r} is neither a directory nor the id of a model of the hub (organisation/model)")
+        raise ExportError(f"{wanted!r} is neither a directory nor a model id of the hub (organisation/model)")
     return _download(wanted, revision)
 
 
 def _download(hub_id: str, revision: str) -> SourceFolder:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - the extra `export` brings it; a directory does without
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only in the extra `export`; directories do without
     from huggingface_hub.errors import (  # noqa: PLC0415 - as above
         GatedRepoError,
         LocalEntryNotFoundError,
@@ -287,20 +292,22 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
             hub_id, revision=revision or None, allow_patterns=_WANTED, ignore_patterns=_UNWANTED, max_workers=2
         )
     except GatedRepoError as error:
-        raise DownloadError(f"{hub_id} is given out on request only: log in with an account that has access") from error
+        raise DownloadError(
+            f"{hub_id} needs a permission. Log in to the hub with an account that has access"
+        ) from error
     except RepositoryNotFoundError as error:
-        raise DownloadError(f"the hub has no model {hub_id!r} that this account can see") from error
+        raise DownloadError(f"the hub has no model {hub_id!r}, or your account has no access to it") from error
     except RevisionNotFoundError as error:
         raise DownloadError(f"{hub_id} has no revision {revision!r}") from error
     except LocalEntryNotFoundError as error:
         raise DownloadError(
-            f"the hub cannot be reached, and {hub_id} was not downloaded before; where there is a network run "
+            f"the hub is not available, and {hub_id} is not in the download cache. With a network, run "
             f"`hf download {hub_id} --local-dir FOLDER`, then export FOLDER"
         ) from error
     except OSError as error:
         raise DownloadError(f"cannot download {hub_id}: {error}") from error
-    # The cache keeps each commit in a directory of its name.
+    # The cache keeps each commit in a directory with its name.
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
-        raise DownloadError(f"{hub_id} came without the commit it belongs to ({path})")
+        raise DownloadError(f"the download of {hub_id} does not show its commit ({path})")
     return SourceFolder(Path(path), hub_id, commit)

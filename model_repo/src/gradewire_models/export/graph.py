@@ -1,4 +1,4 @@
-"""The exported graph completed: inputs of the repository, pooling and normalisation, float16 on request."""
+"""Complete an exported graph: inputs of the repository, pooling and normalisation, float16 on request."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,26 +9,26 @@ from onnx import TensorProto, compose, helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
-from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its telemetry is off before its tools start it
+from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns its telemetry off before its tools start it
 
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""The beginning of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
+"""The prefix of ``hidden_states.N``: token vectors after layer N; layer 0 is the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
-_PREFIX: Final = "encoder/"  # of what was there
+_PREFIX: Final = "encoder/"  # before the bare encoder's names
 _IR_VERSION: Final = 9
 _TINY: Final = 1e-12
 
-# Parts of normalisations that were written out: a square leaves float16's range at 256.
+# Operators of normalisations that were written out: a square exceeds float16's range at 256.
 _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The parts that are added to a bare encoder; `padding_id` is what it finds where the mask is 0."""
+    """The parts that complete a bare encoder; `padding_id` is its input where the mask is 0."""
 
     pooling: str
     token_layers: tuple[int, ...]
@@ -37,30 +37,30 @@ class Completion:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Outputs with token vectors of the whole graph, and the bare encoder's that they are."""
+        """Outputs of the whole graph with token vectors, mapped to the bare encoder's outputs."""
         earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
         return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Outputs that the bare encoder has to have, in the order in which transformers gives them."""
+        """Outputs that the bare encoder must have, in transformers' order."""
         last, *earlier = self.sources.values()
         return (last, *([POOLER_OUTPUT] if self.pooling == "pooler" else []), *earlier)
 
 
 def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
-    """Make a graph of the repository of a bare encoder's, which is taken over.
+    """Turn a bare encoder into a graph of the repository; `encoder` must not be used afterwards.
 
-    The encoder's inputs are ``input_ids``, ``attention_mask`` and, where it has them, ``token_type_ids`` and
-    ``position_ids``, int64 [batch, tokens]; its outputs those that `completion` needs; its weights are inside.
+    The encoder's inputs are ``input_ids``, ``attention_mask`` and optionally ``token_type_ids`` and ``position_ids``,
+    int64 [batch, tokens]. It has the outputs that `completion` needs, and its weights are inside.
 
     Returns:
-        Inputs ``input_ids`` (what stands where the mask is 0 is never looked at) and ``attention_mask`` (1 on a text's
-        tokens, then 0), int64 [batch, tokens]. Outputs ``sentence_embedding``, float32 [batch, dims], of unit length;
-        ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
+        Inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask`` (1 on a text's tokens, then 0), int64
+        [batch, tokens]. Outputs ``sentence_embedding``, float32 [batch, dims], of unit length; ``token_embeddings`` and
+        ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
 
     Raises:
-        ExportError: It has other inputs, lacks an output, or uses operators outside the standard.
+        ExportError: The encoder has other inputs, lacks an output, or uses operators outside the standard.
     """
     inner = compose.add_prefix(encoder, _PREFIX).graph
     before, after = Nodes(), Nodes()
@@ -89,13 +89,13 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
 
 
 def clean(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Take out what differs from one machine to the next, and check the rest; changes `model`.
+    """Remove from `model` what differs between machines, and check the rest.
 
     Raises:
         ExportError: The graph uses operators outside the standard.
-        onnx.checker.ValidationError: It is no valid graph.
+        onnx.checker.ValidationError: The graph is invalid.
     """
-    # Traces of the source carry paths of this machine.
+    # Traces of the source contain paths of this machine.
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
     del model.graph.value_info[:]
@@ -113,12 +113,12 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
-    """Write what the encoder reads, under its own names."""
+    """Write the encoder's inputs, under its own names."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
-        raise ExportError(f"the exported encoder reads {sorted(unknown)}, which the repository's inputs do not tell")
+        raise ExportError(f"the exported encoder needs {sorted(unknown)}, but inputs are only token ids and mask")
     nodes.ints("zero", 0)
     nodes.ints("one", 1)
-    # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
+    # Some architectures (RoBERTa) find padding by its id and ignore the mask.
     kept = nodes.op("Cast", ATTENTION_MASK, name="kept", to=TensorProto.BOOL)
     nodes.op("Where", kept, INPUT_IDS, nodes.ints("padding_id", padding_id), name=_PREFIX + INPUT_IDS)
     nodes.op("Identity", ATTENTION_MASK, name=_PREFIX + ATTENTION_MASK)
@@ -126,7 +126,7 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
         nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TYPE_IDS)
     if _POSITIONS in names:
         counted = nodes.op("CumSum", ATTENTION_MASK, nodes.constant("token_axis", 1), name="counted")
-        # A row without a token counts to 0.
+        # A row without tokens counts to 0.
         nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
 
 
@@ -139,7 +139,7 @@ def _write_sentence(nodes: Nodes, pooling: str) -> None:
     elif pooling == "last":
         pooled = _last(nodes, rows)
     else:
-        # A sum is as good as a mean here: the length is divided out next.
+        # Normalisation divides the length out, so a sum does instead of a mean.
         weights = nodes.op("Cast", ATTENTION_MASK, name="weights", to=TensorProto.FLOAT)
         weighted = nodes.op(
             "Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted"
@@ -158,12 +158,12 @@ def _last(nodes: Nodes, rows: str) -> str:
 
 
 def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
-    """Return the nodes that `wanted` outputs depend on, in order; the others would be computed for nobody."""
+    """Return the nodes that `wanted` outputs depend on, in order."""
     needed, kept = set(wanted), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
             needed.update(node.input)
-            # What a branch or a loop reads from outside is not among its inputs.
+            # Values that a branch or loop reads from outside are not among its inputs.
             needed.update(name for part in _subgraphs(node) for inner in part.node for name in inner.input)
             kept.append(node)
     return kept[::-1]
@@ -174,14 +174,14 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert weights and operators of a bare encoder in float32 to float16; its inputs and outputs keep their types.
+    """Convert a bare float32 encoder to float16 inside; inputs and outputs keep their types.
 
-    It is taken over. Pooling and normalisation, sums of many numbers, are added afterwards, in float32.
+    `encoder` must not be used afterwards. Pooling and normalisation, sums of many numbers, are added later in float32.
 
     Raises:
         ValueError: The converter cannot read the graph.
     """
-    from onnxruntime.transformers.float16 import (  # noqa: PLC0415 - slow, and needed for GPUs alone
+    from onnxruntime.transformers.float16 import (  # noqa: PLC0415 - slow, and only needed for GPUs
         DEFAULT_OP_BLOCK_LIST,
         convert_float_to_float16,
     )
@@ -190,7 +190,7 @@ def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
     half: onnx.ModelProto = convert_float_to_float16(
         encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
     )
-    # The converter repeats a cast for each of its readers, and appends all of them.
+    # The converter repeats a cast for each reader, and appends all of them.
     once = {tuple(node.output): node for node in half.graph.node}
     del half.graph.node[:]
     half.graph.node.extend(once.values())

@@ -1,4 +1,4 @@
-"""The plan of an export: the folder's own settings, what the caller overrides, and defaults for the rest."""
+"""Plan an export from the folder's settings, the caller's overrides, and defaults."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,15 +10,14 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""The limit of a folder that allows more: answers are short, and memory grows with the square."""
+"""Largest default limit: answers are short, and memory grows with the square of the tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The choices of a caller, as `EncoderMetadata` has them; None and empty leave them to the folder.
+    """A caller's choices with the names of `EncoderMetadata`; None and empty leave them to the folder.
 
-    An empty `prefix` switches the folder's own off. A model whose `numeric_class` is not for CPUs gets a name that says
-    so.
+    An empty `prefix` switches the folder's own off. If `numeric_class` is not for CPUs, the model's name ends with it.
     """
 
     name: str = ""
@@ -31,7 +30,11 @@ class ExportOptions:
 
 
 def check_options(options: ExportOptions) -> None:
-    """Check what can be checked before anything is fetched; raises ExportError where a value is out of its range."""
+    """Check the options before anything is downloaded.
+
+    Raises:
+        ExportError: A value is out of its range.
+    """
     if options.name:
         require_free_name(options.name, ExportError)
     if options.max_tokens is not None and options.max_tokens < 1:
@@ -41,22 +44,24 @@ def check_options(options: ExportOptions) -> None:
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> EncoderMetadata:
-    """Describe the exported model but for `dims` and `layers`, which its weights decide and which are 0 here.
+    """Describe the exported model; `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: Something has to be said that the folder does not say, or the name cannot be used.
+        ExportError: An option is needed because the folder lacks a setting, or the name cannot be used.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]
     if options.numeric_class != CPU_CLASS and not name.endswith(f"-{options.numeric_class}"):
-        # The chart and people tell by the name what runs where.
+        # The Helm chart and users recognise the target by the name.
         name = f"{name}-{options.numeric_class}"
     require_free_name(name, ExportError)
     if folder.pooling is None:
-        raise ExportError(f"{origin} does not say how its vectors are pooled: add --pooling {'|'.join(POOLINGS)}")
+        raise ExportError(f"{origin} does not name its pooling. Add --pooling {'|'.join(POOLINGS)}")
     prefix = folder.default_prompt if options.prefix is None else options.prefix
     if prefix and not folder.counts_prompt and folder.pooling == "mean":
-        raise ExportError(f"{origin} leaves a prompt's tokens out of the mean, which cannot be exported: --prefix ''")
+        raise ExportError(
+            f"{origin} leaves a prompt's tokens out of the mean, which cannot be exported. Use --prefix ''"
+        )
     pinned = commit or " ".join(f"{file} sha256:{digest}" for file, digest in folder.weight_sha256.items())
     return EncoderMetadata(
         name=name,
@@ -77,15 +82,17 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
 
 
 def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
-    """Return what was decided that somebody might want otherwise, one line each."""
+    """Return notes on defaults that the caller may want to change, one line each."""
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
-        notes.append(f"texts are cut at {DEFAULT_MAX_TOKENS} of the {folder.max_tokens} tokens it allows: --max-tokens")
+        notes.append(
+            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens of {folder.max_tokens} possible. Change it with --max-tokens"
+        )
     offered = [name for name, text in folder.prompts.items() if text]
     if options.prefix is None and offered and not folder.default_prompt:
-        notes.append(f"no text is put before inputs; it offers prompts for {', '.join(offered)}: --prefix")
+        notes.append(f"inputs get no prompt; the model has prompts for {', '.join(offered)}. Choose one with --prefix")
     if not options.licence and not folder.licence:
-        notes.append("no licence is stated: --licence")
+        notes.append("the licence is unknown. Set it with --licence")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Exports an encoder into a repository: everything or nothing, and never unchecked."""
+"""Export an encoder into a repository: completely or not at all, and always verified."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The model that is in the repository now, what was verified, and what somebody might want otherwise."""
+    """An exported model in the repository, its verification, and notes for the user."""
 
     model: BuiltModel
     checks: tuple[Check, ...]
@@ -32,14 +32,14 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Export an encoder, from a directory or the hub, into `repository`, in the place of a model of that name.
+    """Export an encoder, from a directory or the hub, into `repository`; replace a model with the same name.
 
-    The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
-    lengths in the graph. Whatever goes wrong, the repository is as it was before.
+    The graph is compared with torch before it is put in place: each text alone in torch, and in mixed batches in the
+    graph. After a failure the repository is unchanged.
 
     Raises:
-        ExportError: It cannot be exported as asked; the message says why and what to do instead.
-        DownloadError: The hub did not give it.
+        ExportError: The model cannot be exported with these options; the message says why and what to do instead.
+        DownloadError: The hub did not deliver it.
         VerificationError: The graph does not compute what torch computes.
         BuildError: The repository cannot be written.
     """
@@ -54,8 +54,8 @@ def export_model(
             checks, notes = _write(folder, plan, directory, report)
             dropped = publish_model(directory / plan.name, repository)
     except OSError as error:
-        raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
-    dropped_notes = [f"dropped, as the model has other vectors now: {fitted.summary}" for fitted in dropped]
+        raise BuildError(f"cannot write {plan.name} into {repository}: {error}. Nothing was changed") from error
+    dropped_notes = [f"dropped, because the model's vectors changed: {fitted.summary}" for fitted in dropped]
     return ExportResult(load_built(repository, plan.name), checks, (*notes_on(folder, options), *notes, *dropped_notes))
 
 
@@ -74,7 +74,7 @@ def _write(
     tokenized = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     if max(tokenizer.get_vocab().values()) >= vocabulary:
-        raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond its {vocabulary} word vectors")
+        raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond the {vocabulary} word vectors")
     drawn = reference_texts(tokenized, vocabulary, plan.max_tokens)
     golden = reference_vectors(model, plan.pooling, plan.earlier_layers, drawn)
     save_golden(golden, target / GOLDEN_FILE)
@@ -85,8 +85,8 @@ def _write(
         try:
             return _write_graph(model, each, metadata, target, report), notes
         except (ExportError, VerificationError) as error:
-            notes += (f"exported by {last} and not by {each}: {error}",)
-            # The exporter may have patched the model on its way.
+            notes += (f"exported with {last}, because {each} failed: {error}",)
+            # The failed exporter may have patched the model.
             model = load_encoder(folder)
     return _write_graph(model, last, metadata, target, report), notes
 

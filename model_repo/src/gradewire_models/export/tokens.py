@@ -1,4 +1,4 @@
-"""The tokenizer of an exported encoder: one tokenizer.json that gives the ids that transformers gives."""
+"""Write the tokenizer of an exported encoder as a tokenizer.json that gives the same ids as transformers."""
 
 import json
 from pathlib import Path
@@ -23,29 +23,27 @@ SAMPLE_TEXTS = (
     "ANSWER: It is, to the best of my knowledge, the Eiffel Tower in Paris (France)!",
     "A long answer goes on and on, with one clause after another, until nobody knows what was asked. " * 8,
 )
-"""Texts of unequal length and script, to compare tokenizers and encoders on."""
+"""Texts of unequal length and script to compare tokenizers and encoders with."""
 
 
-_OVERRULED = (
-    f"the published {TOKENIZER_FILE} gives other ids than transformers does with it; those of transformers count"
-)
+_OVERRULED = f"the published {TOKENIZER_FILE} gives other ids than transformers; the ids of transformers are used"
 
 
 def load_tokenizer(folder: EncoderFolder) -> Any:
-    """Load the tokenizer with transformers, which converts an older, slow one.
+    """Load the tokenizer with transformers, which converts older, slow ones.
 
     Raises:
-        ExportError: There is none, it cannot be converted, or it gives token types that the graph does not take.
+        ExportError: The tokenizer is missing, cannot be converted, or gives token types that the graph does not take.
     """
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder.directory, trust_remote_code=False, local_files_only=True, use_fast=True
         )
-    # As in `load_encoder`: transformers raises whatever its many parts raise.
+    # transformers raises many kinds of errors.
     except Exception as error:
         said = " ".join(str(error).strip().splitlines()[:3])
-        raise ExportError(f"{_no_tokenizer(folder)} (some need sentencepiece or tiktoken). It said: {said}") from error
-    # Where a folder has none, transformers makes one up that knows its special tokens and nothing else.
+        raise ExportError(f"{_no_tokenizer(folder)} (some need sentencepiece or tiktoken): {said}") from error
+    # For a folder without a tokenizer, transformers invents one that knows only its special tokens.
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise ExportError(_no_tokenizer(folder))
     if not tokenizer.is_fast:
@@ -56,13 +54,13 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
 
 
 def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
-    """Write tokenizer.json without padding, cut at `max_tokens`; return a note where the published file was not taken.
+    """Write tokenizer.json without padding, cut at `max_tokens`; return a note if the published file is not used.
 
-    The folder's own file is taken where it gives the same ids as transformers does with it; else what transformers made
-    of it, which knows settings from other files.
+    The folder's own file is used if it gives the same ids as transformers. Otherwise transformers' conversion is used,
+    which includes settings from other files.
 
     Raises:
-        ExportError: Neither gives the ids of transformers.
+        ExportError: Neither file gives the ids of transformers.
         OSError: `target` cannot be written.
     """
     published = folder.directory / TOKENIZER_FILE

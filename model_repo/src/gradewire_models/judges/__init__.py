@@ -1,1 +1,1 @@
-"""Judges, language models that grade: their catalog, those that are built, and in `build` how they are built."""
+"""Judges, language models that grade: their catalog, the built ones, and in `build` their construction."""

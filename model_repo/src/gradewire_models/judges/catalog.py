@@ -1,4 +1,4 @@
-"""The judges of ``judges.toml`` as typed, checked values."""
+"""Read the judges of ``judges.toml`` as typed, checked values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,28 +30,28 @@ _CATALOG_FILE = Path(__file__).with_name("judges.toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogJudge:
-    """One judge as the catalog describes it.
+    """A judge as the catalog describes it.
 
     Attributes:
-        name: The judge's name everywhere: requests, repository directory, commands.
-        title: One line for people.
-        origin: Where the weights were published first: a hub id.
+        name: Name in requests, repository directory and commands.
+        title: Description in one line.
+        origin: First publication of the weights: a hub id.
         licence: SPDX identifier of the weights' licence.
-        architecture: As in GGUF, e.g. ``"qwen2"`` or ``"llama"``.
-        chat_template: How a conversation is written down; ``"chatml"`` is the only kind so far.
+        architecture: Architecture as in GGUF, for example ``"qwen2"`` or ``"llama"``.
+        chat_template: Format of a conversation; only ``"chatml"`` so far.
         context_tokens: Longest prompt and answer together, in tokens.
-        default: Whether this judge is meant where none is named; true for exactly one.
-        test_only: Whether it judges no better than chance and serves tests of the machinery.
-        remarks: What a user should know, a sentence each.
-        sources: The wheels that carry the GGUF file; none where the judge cannot be built but only be served by vLLM,
-            Triton or an OpenAI-compatible server.
-        file: Name under which the GGUF file was published.
+        default: True for the one judge that is used if none is named.
+        test_only: True if its verdicts are no better than chance and it only serves tests.
+        remarks: Notes for users, a sentence each.
+        sources: Wheels that carry the GGUF file; empty if the judge cannot be built, only served by vLLM, Triton or an
+            OpenAI-compatible server.
+        file: Published name of the GGUF file.
         sha256: Digest of the GGUF file, 64 hex characters; empty without `sources`.
         bytes: Size of the GGUF file.
         download_bytes: Size of all sources together.
         eos_tokens: Tokens that end an answer.
-        digests: What has to come out of a build, form by form; a form that is missing is not compared.
-        numeric_classes: The arithmetic of each form; answers of different classes are never mixed.
+        digests: Digests that a build must produce, by form; a missing form is not compared.
+        numeric_classes: Arithmetic by form; answers of different classes are never mixed.
     """
 
     name: Name
@@ -75,17 +75,17 @@ class CatalogJudge:
 
     @property
     def buildable(self) -> bool:
-        """True where `gradewire models build` can make it."""
+        """True if `gradewire models build` can make it."""
         return bool(self.sources)
 
     @property
     def package(self) -> str:
-        """Name of the directory for its downloads."""
+        """The name of the download directory."""
         return self.name
 
     @property
     def build_hint(self) -> str:
-        """The way to get this judge: the command that builds it, or the backend that has to serve it."""
+        """The command that builds this judge, or the backends that can serve it."""
         if self.buildable:
             return f"gradewire models build {self.name}"
         return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"
@@ -96,7 +96,7 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
     """Read the catalog of judges, by name in the order of the file.
 
     Raises:
-        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is
+        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
             malformed, or there is not exactly one default.
     """
     entries = read_toml(path, "the catalog of judges").get("judge", [])
@@ -104,7 +104,7 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
 
 
 def default_judge() -> CatalogJudge:
-    """Return the judge that is meant where none is named."""
+    """Return the judge that is used if none is named."""
     return next(judge for judge in catalog_judges().values() if judge.default)
 
 
@@ -112,7 +112,7 @@ def find_judge(name: str) -> CatalogJudge:
     """Look a judge up by name.
 
     Raises:
-        CatalogError: The catalog has no such judge; the message lists those it has.
+        CatalogError: The catalog has no such judge; the message lists its judges.
     """
     return find(catalog_judges(), name, "judge")
 
@@ -120,7 +120,7 @@ def find_judge(name: str) -> CatalogJudge:
 def _read(entry: dict[str, Any]) -> CatalogJudge:
     judge = read_table(CatalogJudge, entry)
     if judge.buildable and not (judge.sha256 and judge.bytes and judge.download_bytes and judge.eos_tokens):
-        raise ValueError("a judge that can be built has sha256, bytes, download_bytes and eos_tokens")
+        raise ValueError("a judge that can be built needs sha256, bytes, download_bytes and eos_tokens")
     if judge.buildable and set(judge.numeric_classes) != set(FORMS):
-        raise ValueError(f"a judge that can be built has numeric_classes for {', '.join(FORMS)}")
+        raise ValueError(f"a judge that can be built needs numeric_classes for {', '.join(FORMS)}")
     return judge

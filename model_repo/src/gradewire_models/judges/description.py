@@ -1,4 +1,4 @@
-"""``judge.json``: what is said of a built judge, and the digest that each of its forms has."""
+"""Write and read ``judge.json``: the description of a built judge, and the digest of each form."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ ONNX_FILE = "int8/model.onnx"
 ONNX_DATA_FILE = "int8/model.onnx.data"
 GOLDEN_FILE = "int8/golden.npz"
 GRAPH_VERSION = 1
-"""Raised when the graph's inputs, outputs or arithmetic change: a runtime that knows another one refuses."""
+"""The version of the graph's inputs, outputs and arithmetic. A runtime refuses other versions."""
 
 _FORMAT = "gradewire-judge/1"
 
@@ -28,7 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """Facts of a judge that its weights decide; `context_tokens` is the longest prompt and answer together."""
+    """Properties that a judge's weights decide; `context_tokens` limits prompt and answer together."""
 
     chat_template: str
     context_tokens: int
@@ -41,15 +41,15 @@ class Description:
 
     Attributes:
         name: The judge's name.
-        title: One line for people.
+        title: Description in one line.
         licence: SPDX identifier.
-        origin: Where the weights were published first.
-        test_only: Whether it serves tests only.
-        remarks: What a user should know.
-        facts: What its weights say.
-        tokenizer: Of tokenizer.json.
-        forms: Files of each form that is there, by path in the judge's directory.
-        numeric_classes: The arithmetic of each form that is there.
+        origin: First publication of the weights.
+        test_only: True if it only serves tests.
+        remarks: Notes for users.
+        facts: Properties that its weights decide.
+        tokenizer: Record of tokenizer.json.
+        forms: Files of each built form, by path in the judge's directory.
+        numeric_classes: Arithmetic of each built form.
     """
 
     name: str
@@ -72,9 +72,10 @@ class Description:
         }
 
     def digest(self, form: Form) -> str:
-        """Digest of all that decides an answer of `form`, 64 hex characters; judges of one digest answer alike.
+        """Return the digest of all that decides an answer of `form`, 64 hex characters.
 
-        It covers the form's files, the tokenizer, the chat template's kind, the arithmetic and the graph's version.
+        It covers the form's files, the tokenizer, the kind of chat template, the arithmetic and the graph's version.
+        Judges with equal digests give equal answers.
         """
         files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [
@@ -90,7 +91,11 @@ class Description:
 
 
 def write_description(description: Description, directory: Path) -> None:
-    """Write ``judge.json``; raises OSError."""
+    """Write ``judge.json``.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     values = {"format": _FORMAT, **asdict(description)}
     values["digests"] = {form: description.digest(form) for form in description.forms}
     text = json.dumps(values, indent=2, ensure_ascii=False)
@@ -98,21 +103,21 @@ def write_description(description: Description, directory: Path) -> None:
 
 
 def read_description(directory: Path) -> Description:
-    """Read what `write_description` wrote.
+    """Read a description from `write_description`.
 
     Raises:
-        OSError: There is none, or it cannot be read.
-        ValueError: It is no description, one of another format, or was changed after the build.
+        OSError: The file is missing or cannot be read.
+        ValueError: The file is no description, has another format, or was changed after the build.
     """
     values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
         if values.pop("format") != _FORMAT:
-            raise ValueError("it is of another format")  # noqa: TRY301 - reported as the other faults are
+            raise ValueError("it has another format")  # noqa: TRY301 - reported like the other errors
         digests = values.pop("digests")
         description = read_table(Description, values, extra="ignore")
         found = {form: description.digest(form) for form in description.forms}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error
+        raise ValueError(f"{DESCRIPTION_FILE} is invalid: {error}") from error
     if not found or found != digests:
-        raise ValueError(f"{DESCRIPTION_FILE} was changed after the build: its digests do not fit its values")
+        raise ValueError(f"{DESCRIPTION_FILE} was changed after the build: digests and values do not match")
     return description

@@ -1,4 +1,4 @@
-"""The judges of a directory, read without any of the packages that build or run them."""
+"""Read the judges of a directory, without any of the packages that build or run them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,31 +17,31 @@ from gradewire_models.judges.description import (
 from gradewire_models.repository.built import default_repository, find_directory, list_sound
 from gradewire_models.repository.digest import record_fault
 
-_HASHED_BYTES = 16 << 20  # files up to this size are read whole at every load
+_HASHED_BYTES = 16 << 20  # every load hashes files up to this size
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltJudge:
-    """One judge of a repository.
+    """A judge of a repository.
 
     Attributes:
-        name: The judge's name, also its directory's.
-        title: One line for people.
-        directory: Where the judge lies.
-        forms: Which forms are there, the quicker first: ``"int8"``, ``"gguf"``.
-        onnx_path: The int8 form's graph, its weights beside it in ``model.onnx.data``; None without that form. Its
-            inputs and outputs are described in docs/reference/judge-models.md.
+        name: Name of the judge and its directory.
+        title: Description in one line.
+        directory: Directory of the judge.
+        forms: Built forms, the faster first: ``"int8"``, ``"gguf"``.
+        onnx_path: The int8 form's graph, with its weights in ``model.onnx.data`` next to it; None without that form.
+            docs/reference/judge-models.md describes inputs and outputs.
         gguf_path: The GGUF file; None without that form.
         tokenizer_path: tokenizer.json: byte-level BPE without padding, truncation or added tokens.
-        digests: Form by form, 64 hex characters over everything that decides an answer.
-        numeric_classes: Form by form, the arithmetic.
-        chat_template: How a conversation is written down: ``"chatml"``.
+        digests: By form, 64 hex characters over everything that decides an answer.
+        numeric_classes: Arithmetic by form.
+        chat_template: Format of a conversation: ``"chatml"``.
         context_tokens: Longest prompt and answer together, in tokens.
         eos_ids: Tokens that end an answer.
         licence: SPDX identifier of the weights' licence.
-        test_only: Whether it judges no better than chance and serves tests only.
-        remarks: What a user should know, a sentence each.
-        build_hint: The command that builds it.
+        test_only: True if its verdicts are no better than chance and it only serves tests.
+        remarks: Notes for users, a sentence each.
+        build_hint: Command that builds it.
         bytes: Size of all its files.
     """
 
@@ -65,31 +65,31 @@ class BuiltJudge:
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:
-    """Return the directory of judges that is used where none is named: ``judges`` beside the repository of encoders."""
+    """Return the default directory of judges: ``judges`` next to the repository of encoders."""
     return (encoders or default_repository()).parent / "judges"
 
 
 def list_judges(repository: Path) -> list[BuiltJudge]:
     """List the judges of a repository by name.
 
-    Files are checked by size. A judge that is broken is left out and logged as a warning, once for each thing that is
-    wrong with it; `load_judge` says what it is. A repository that does not exist holds no judges.
+    Files are checked by size. A broken judge is left out, with one warning in the log for each reason; `load_judge`
+    raises the reason. A missing repository holds no judges.
     """
     return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
-    """Describe one judge after checking its files: all by size, the graph and the tokenizer by digest.
+    """Describe a judge after checking its files: all by size, the graph and the tokenizer by digest.
 
-    With `every_byte` the weights are checked by digest too (seconds, not milliseconds).
+    With `every_byte` the weights are checked by digest too, which takes seconds instead of milliseconds.
 
     Raises:
-        ModelNotBuiltError: It is not there; the message says how to build it.
-        ModelBrokenError: Files and description disagree; the message says how to replace it.
+        ModelNotBuiltError: The judge is missing; the message says how to build it.
+        ModelBrokenError: Files and description do not match; the message says how to replace it.
     """
     directory = find_directory(repository, name, DESCRIPTION_FILE)
     if directory is None:
-        raise ModelNotBuiltError(f"judge {name!r} is not built in {repository}; {_way_out(name)}")
+        raise ModelNotBuiltError(f"judge {name!r} is not built in {repository}. {_way_out(name)}")
     judge, described = _describe(directory)
     for path, record in described.files.items():
         is_read = every_byte or record.bytes <= _HASHED_BYTES
@@ -103,12 +103,12 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         described = read_description(directory)
         for path, expected in described.files.items():
             if (size := (directory / path).stat().st_size) != expected.bytes:
-                raise _broken(directory, f"{path} has {size} bytes, its description says {expected.bytes}")
+                raise _broken(directory, f"{path} has {size} bytes, but its description says {expected.bytes}")
     except (OSError, ValueError) as error:
         raise _broken(directory, str(error)) from error
     if described.name != directory.name:
         raise _broken(directory, f"{DESCRIPTION_FILE} describes {described.name!r}")
-    # What is said of a judge may be said better by a newer release than by the one that built it.
+    # A newer release may have a better title and notes than the one that built the judge.
     entry = catalog_judges().get(described.name)
     return BuiltJudge(
         name=described.name,
@@ -134,9 +134,9 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
 def _way_out(name: str) -> str:
     judges = catalog_judges()
     if name not in judges:
-        return f"the catalog of judges has {', '.join(judges)}"
-    return f"build it with: {judges[name].build_hint}" if judges[name].buildable else judges[name].build_hint
+        return f"The catalog of judges has {', '.join(judges)}"
+    return f"Run: {judges[name].build_hint}" if judges[name].buildable else f"To use it, {judges[name].build_hint}"
 
 
 def _broken(directory: Path, reason: str) -> ModelBrokenError:
-    return ModelBrokenError(f"judge {directory.name!r} is broken: {reason}; replace it: {_way_out(directory.name)}")
+    return ModelBrokenError(f"judge {directory.name!r} is broken: {reason}. {_way_out(directory.name)}")

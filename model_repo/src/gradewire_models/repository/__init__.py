@@ -1,1 +1,1 @@
-"""A Triton model repository, read and described without what builds or runs models."""
+"""Read and describe a Triton model repository, without packages that build or run models."""

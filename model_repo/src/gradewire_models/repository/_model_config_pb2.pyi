@@ -3,9 +3,8 @@
 isort:skip_file
 The part of Triton Inference Server's model configuration that this project writes and reads.
 
-A config.pbtxt is text: readers go by field names, and Triton knows all of these. The field numbers are Triton's
-own, so the binary form agrees as well. Fields that are not listed here are kept out of what we write and are
-skipped when a file that somebody has extended by hand is read.
+A config.pbtxt is text with field names that Triton knows. The field numbers are Triton's own, so the binary form
+agrees as well. We never write fields that are not listed here, and skip them when we read a file.
 """
 
 from collections import abc as _abc
@@ -40,7 +39,7 @@ class _DataTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DataType.Val
     TYPE_STRING: _DataType.ValueType  # 13
 
 class DataType(_DataType, metaclass=_DataTypeEnumTypeWrapper):
-    """Element type of a tensor; the values used here, with Triton's numbers."""
+    """Element type of a tensor, with Triton's numbers."""
 
 TYPE_INVALID: DataType.ValueType  # 0
 TYPE_BOOL: DataType.ValueType  # 1
@@ -54,7 +53,7 @@ Global___DataType: _TypeAlias = DataType  # noqa: Y015
 
 @_typing.final
 class ModelInput(_message.Message):
-    """One input tensor; `dims` leaves the batch dimension out, -1 means any size."""
+    """An input tensor; `dims` omits the batch dimension, -1 means any size."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -82,7 +81,7 @@ Global___ModelInput: _TypeAlias = ModelInput  # noqa: Y015
 
 @_typing.final
 class ModelOutput(_message.Message):
-    """One output tensor; `dims` as in ModelInput."""
+    """An output tensor; see ModelInput for `dims`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -110,7 +109,7 @@ Global___ModelOutput: _TypeAlias = ModelOutput  # noqa: Y015
 
 @_typing.final
 class ModelVersionPolicy(_message.Message):
-    """Which version folders are served."""
+    """The version folders to serve."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -151,7 +150,7 @@ Global___ModelVersionPolicy: _TypeAlias = ModelVersionPolicy  # noqa: Y015
 
 @_typing.final
 class ModelQueuePolicy(_message.Message):
-    """What becomes of requests that wait."""
+    """The limits of waiting requests."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -194,7 +193,7 @@ Global___ModelQueuePolicy: _TypeAlias = ModelQueuePolicy  # noqa: Y015
 
 @_typing.final
 class ModelDynamicBatching(_message.Message):
-    """How Triton gathers single requests into batches."""
+    """Settings for joining requests into batches."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -223,7 +222,7 @@ Global___ModelDynamicBatching: _TypeAlias = ModelDynamicBatching  # noqa: Y015
 
 @_typing.final
 class ModelOptimizationPolicy(_message.Message):
-    """How a model is run faster: here, by which of ONNX Runtime's providers, with which options."""
+    """Ways to run a model faster: here, ONNX Runtime's providers with their options."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -308,7 +307,7 @@ Global___ModelOptimizationPolicy: _TypeAlias = ModelOptimizationPolicy  # noqa: 
 
 @_typing.final
 class ModelParameter(_message.Message):
-    """A fact about the model, as text."""
+    """A property of the model, as text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -329,7 +328,7 @@ Global___ModelParameter: _TypeAlias = ModelParameter  # noqa: Y015
 
 @_typing.final
 class ModelInstanceGroup(_message.Message):
-    """Copies of a model and where they run."""
+    """Copies of a model and their device."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -385,7 +384,7 @@ class ModelWarmup(_message.Message):
 
     @_typing.final
     class Input(_message.Message):
-        """One input; `dims` leaves the batch dimension out. The file lies in the model's folder `warmup`."""
+        """An input; `dims` omits the batch dimension. The file lies in the model's folder `warmup`."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -465,7 +464,7 @@ Global___ModelWarmup: _TypeAlias = ModelWarmup  # noqa: Y015
 
 @_typing.final
 class ModelResponseCache(_message.Message):
-    """Whether Triton keeps answers to give them again."""
+    """Triton's cache of answers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -486,7 +485,7 @@ Global___ModelResponseCache: _TypeAlias = ModelResponseCache  # noqa: Y015
 
 @_typing.final
 class ModelConfig(_message.Message):
-    """The configuration of one model."""
+    """The configuration of a model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -1,4 +1,4 @@
-"""The models of a Triton repository, read without any package that builds or runs models."""
+"""Read the models of a Triton repository, without any package that builds or runs models."""
 
 import logging
 import os
@@ -35,11 +35,11 @@ from gradewire_models.repository.digest import FileRecord, record_fault
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""The longest name of a directory on usual file systems; the system calls a longer one an error."""
+"""The longest directory name on usual file systems; system calls fail on longer ones."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
-"""The last warning about each broken directory: repositories are listed again and again."""
+"""The last warning for each broken directory, so that repeated listings do not log it again."""
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -50,12 +50,12 @@ _REQUIRED_OUTPUTS = {
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Return the directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
+    """Return the directories that hold `file`, by name; skip hidden ones, which are builds in progress."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
+    """Return the directory `name` that holds `file`; None if it is missing or the name is not a plain name."""
     if (
         not name
         or name.startswith(".")
@@ -70,7 +70,7 @@ def find_directory(repository: Path, name: str, file: str) -> Path | None:
 def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> list[T]:
     """Describe every directory that holds `file`, by name.
 
-    One of which `describe` raises ModelBrokenError is left out, and a warning is logged once for each reason.
+    If `describe` raises ModelBrokenError, the directory is left out, and each reason is logged once as a warning.
     """
     found = []
     for directory in described_in(repository, file):
@@ -87,17 +87,17 @@ def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModel(EncoderMetadata):
-    """One model of a repository, as its config.pbtxt describes it.
+    """A model of a repository, as its config.pbtxt describes it.
 
     Attributes:
-        directory: Where the model lies; its name is the model's.
-        version: Number of the folder its graph lies in: the highest, which Triton serves.
+        directory: Directory of the model, with the model's name.
+        version: Number of the folder with its graph: the highest, which Triton serves.
         onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
         tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
         digest: 64 hex characters over everything that decides a vector (`gradewire_models.repository.digest`).
-        fingerprint: What the output ``model_fingerprint``, int64 [batch, 1], holds in every row: which graph the
-            vectors beside it came from. In the range of int64, never 0.
-        unreadable: What was fitted and cannot be read: the model does without, and says so.
+        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1], which names the graph that made the
+            vectors. In the range of int64, never 0.
+        unreadable: Calibrations that cannot be read and are not used.
     """
 
     directory: Path
@@ -110,17 +110,17 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def sentence_output(self) -> str:
-        """Output with the sentence vectors, float32 [batch, dims], of unit length; of a grader with its logits."""
+        """The output with the sentence vectors, float32 [batch, dims], of unit length; for a grader its logits."""
         return LOGIT_OUTPUT if self.kind == "grader" else SENTENCE_OUTPUT
 
     @property
     def temperature(self) -> float:
-        """The divisor that makes a grader's logit that of a probability; else 1."""
+        """The divisor of a grader's logit; 1 for other models."""
         return float(self.pooling.rpartition("/")[2]) if self.kind == "grader" else 1.0
 
     @property
     def token_layers(self) -> tuple[int, ...]:
-        """Layers whose token vectors are outputs, 1 for the first, ascending; the last layer is among them."""
+        """Layers whose token vectors are outputs, ascending from 1, including the last."""
         return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
@@ -132,24 +132,25 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """The fits for it, a line each for people; those that cannot be read come last, with a remedy."""
+        """The model's calibrations, a line each; unreadable ones come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences for its user: about what it was trained to read, then about each fit."""
+        """Notes for users: on its training texts, then on each calibration."""
         return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
     def on_cpu(self) -> bool:
-        """True where the vectors that its digest stands for are made on a CPU; a GPU gives others."""
+        """True if the digest stands for vectors from a CPU; a GPU gives others."""
         return self.numeric_class.endswith("-cpu")
 
 
 def default_repository() -> Path:
-    """Return the repository that is used where none is named.
+    """Return the repository that is used if none is named.
 
-    It is ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
+    The first of these: ``$GRADEWIRE_MODEL_REPOSITORY``, ``model_repo/models`` of the checkout that this package runs
+    from,
     ``gradewire/models`` in the user's data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
@@ -164,31 +165,31 @@ def default_repository() -> Path:
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     """List the models of a repository by name.
 
-    Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
-    thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
-    `graphs` these need not be here: a server elsewhere that runs the models has them.
+    Files are checked by size, not by digest. A broken model is left out, with one warning in the log for each reason;
+    `load_built` raises the reason. A missing repository holds no models. Without `graphs`, the graphs may be missing,
+    because a server elsewhere runs the models.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
-    """Describe one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+    """Describe a model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
-    Without `graph` only the tokenizer is checked, and the graph need not be here.
+    Without `graph` only the tokenizer is checked, and the graph may be missing.
 
     Raises:
-        ModelNotBuiltError: It is not there; the message says how to build it.
-        ModelBrokenError: Files and description disagree; the message says how to replace it.
+        ModelNotBuiltError: The model is missing; the message says how to build it.
+        ModelBrokenError: Files and description do not match; the message says how to replace it.
     """
     directory = find_directory(repository, name, CONFIG_FILE)
     if directory is None:
-        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}; {_build_hint(name)}")
+        raise ModelNotBuiltError(f"model {name!r} is not built in {repository}. {_build_hint(name)}")
     while True:
         stamp = _stamp(directory)
         try:
             return _load(directory, graph=graph)
         except ModelBrokenError:
-            # A model that was replaced between two reads is read again, not called broken.
+            # A model that was replaced between two reads is not broken, so read it again.
             if _stamp(directory) == stamp:
                 raise
 
@@ -210,7 +211,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """Return the highest version folder of a model, which is the one Triton serves; None when there is none."""
+    """Return the highest version folder of a model, which Triton serves; None without one."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 
@@ -224,7 +225,8 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         metadata = metadata_in(config, fitting(fitted.readable, digest))
         if metadata.kind not in _REQUIRED_OUTPUTS:
             raise _broken(
-                directory, f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release lacks"
+                directory,
+                f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release does not know",
             )
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
@@ -257,7 +259,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
     if not set(outputs) >= _REQUIRED_OUTPUTS[model.kind]:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
     if not checked:
-        raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")
+        raise _broken(directory, f"{CONFIG_FILE} was changed after the build: digest and values do not match")
     return model, records
 
 
@@ -265,8 +267,8 @@ def _build_hint(name: str, described: str = "") -> str:
     catalog = load_catalog()
     command = catalog[name].build_hint if name in catalog else described
     if command:
-        return f"build it with: {command}"
-    return f"the catalog has {', '.join(catalog)}; build one with: gradewire models build NAME"
+        return f"Run: {command}"
+    return f"The catalog has {', '.join(catalog)}. Run: gradewire models build NAME"
 
 
 def _broken(directory: Path, reason: str) -> ModelBrokenError:
@@ -275,4 +277,4 @@ def _broken(directory: Path, reason: str) -> ModelBrokenError:
     except (OSError, ValueError):
         described = ""
     hint = _build_hint(directory.name, described)
-    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}; replace it: {hint}")
+    return ModelBrokenError(f"model {directory.name!r} is broken: {reason}. {hint}")

@@ -1,4 +1,4 @@
-"""config.pbtxt: how a model's metadata is written for Triton, read back, and compared with a server's."""
+"""Write a model's metadata to config.pbtxt for Triton, read it back, and describe it for comparisons."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
 
 CONFIG_FILE = "config.pbtxt"
-# Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
+# Raise this when our output changes. A build then rewrites the file of an existing model, and keeps the model.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
-ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
+ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a graph is written here; `BuiltModel.onnx_path` says where it is later
 TOKENIZER_FILE = "tokenizer.json"
 
 INPUT_IDS = "input_ids"
@@ -52,14 +52,14 @@ _BASELINE_PREFIX = "bertscore_baseline_"
 _NUMBERS = ("catalog_version", "dims", "layers", "max_tokens")
 _TEXTS = ("licence", "numeric_class", "pooling", "prefix")
 _FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
-"""Texts without which a model can be served."""
+"""Text fields that a model can be served without."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCalibration:
-    """A parameter that holds calibrations in a form that this gradewire does not read, and why, in one line.
+    """A parameter with calibrations in a format that this gradewire cannot read, and the reason in one line.
 
-    Its metric fails with this model until somebody does something about it.
+    Its metric fails with this model until the parameter is replaced or removed.
     """
 
     metric: str
@@ -73,16 +73,16 @@ class UnreadableCalibration:
 
     @property
     def summary(self) -> str:
-        """The fault and the remedy; one line for people."""
+        """The problem and the remedy in one line, for display."""
         return (
-            f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "
-            f"again, or take it away with gradewire calibrate --undo --model NAME --metric {self.metric}"
+            f"the calibration for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}). Fit it "
+            f"again, or remove it: gradewire calibrate --undo --model NAME --metric {self.metric}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The calibrations of a description, by metric, version and parameters, and those in no form that is read."""
+    """The calibrations of a description, by metric, version and parameters, and the unreadable ones."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -91,7 +91,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Write calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
+    """Return calibrations as parameters of a description, by short name; `unreadable` ones stay as they are."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -100,7 +100,7 @@ def to_parameters(
 
 
 def calibrations_in(parameters: Mapping[str, str]) -> Described:
-    """Read what was fitted from a description's own parameters, given by their short names."""
+    """Read the calibrations from a description's own parameters, given by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
     for name in sorted(parameters):
@@ -108,7 +108,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
             try:
                 found += _records(parameters[name])
             except _UNREADABLE as error:
-                # Errors quote what they were given, and that may be a fit of megabytes.
+                # Errors quote their input, which may be megabytes long.
                 reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
                 unreadable.append(
                     UnreadableCalibration(current(name.removeprefix(_CALIBRATION_PREFIX)), parameters[name], reason)
@@ -118,7 +118,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
 
 
 def is_calibration(name: str) -> bool:
-    """Return whether a parameter, by its short name, holds calibrations."""
+    """Return True if a parameter, by its short name, holds calibrations."""
     return name.startswith(_CALIBRATION_PREFIX)
 
 
@@ -132,10 +132,10 @@ def _record(calibration: StoredCalibration) -> dict[str, Any]:
 
 def _read(record: Any) -> StoredCalibration:
     if not isinstance(record, dict):
-        raise TypeError("a record is an object")
+        raise TypeError("a record should be an object")
     values = dict(record)
     if (version := values.pop("format", None)) != FORMAT:
-        raise ValueError(f"its format is {version!r}, this gradewire reads {FORMAT}")
+        raise ValueError(f"its format is {version!r}, but this gradewire reads {FORMAT}")
     fit = values.get("fit")
     values["fit"] = "" if fit is None else dumped(fit)
     return read_calibration(values)
@@ -143,21 +143,21 @@ def _read(record: Any) -> StoredCalibration:
 
 @lru_cache(maxsize=16)
 def _records(text: str) -> tuple[StoredCalibration, ...]:
-    """The records of one parameter; remembered, for repositories are listed again and again and a fit is long."""
+    """Return the records of a parameter; cached, because repositories are listed often and a fit is long."""
     records = json.loads(text)
     if not isinstance(records, list):
-        raise TypeError("it is a list of records")
+        raise TypeError("it should be a list of records")
     return tuple(_read(record) for record in records)
 
 
 def layer_output(layer: int) -> str:
-    """Return the name of the output that carries the token vectors after `layer` (1 is the first)."""
+    """Return the name of the output with the token vectors after `layer` (1 is the first)."""
     return f"{_LAYER_OUTPUT}{layer}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Size and digest of a model's files, and what its graph's output ``model_fingerprint`` holds, never 0."""
+    """Size and digest of a model's files, and the value of its output ``model_fingerprint``, never 0."""
 
     onnx: FileRecord
     tokenizer: FileRecord
@@ -165,12 +165,16 @@ class ModelFiles:
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
-    """Write a config.pbtxt; raises OSError."""
+    """Write a config.pbtxt.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
 
 
 def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
-    """Say everything about a model, its digest included."""
+    """Return the whole description of a model, including its digest."""
     digest = digest_parts(metadata, files).digest()
     layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.earlier_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
@@ -194,11 +198,10 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     """Read a config.pbtxt, and its `own_parameters`.
 
-    Fields of Triton's that are not ours are skipped, so a file that somebody extended (rate limits, graph optimisation)
-    still reads.
+    Unknown fields of Triton's are skipped, so operators can add some (rate limits, graph optimisation).
 
     Raises:
-        ValueError: Not a model configuration.
+        ValueError: The file is no model configuration.
         OSError: The file cannot be read.
     """
     config = ModelConfig()
@@ -209,7 +212,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     return config, own_parameters(config)
 
 
-# A server lists its models with every call of ListModels, and to parse one takes 50 ms: the parser is plain Python.
+# ListModels reads all models on each call, and the plain Python parser takes 50 ms for one.
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> ModelConfig:
     return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
@@ -225,7 +228,7 @@ def own_parameters(config: ModelConfig) -> dict[str, str]:
 
 
 def digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
-    """Return what the digest of a model covers."""
+    """Return the parts that a model's digest covers."""
     return DigestParts(
         onnx_sha256=files.onnx.sha256,
         tokenizer_sha256=files.tokenizer.sha256,
@@ -262,11 +265,11 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
 
 
 def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]) -> EncoderMetadata:
-    """Read what a description says of an encoder; `calibrations` are those of it that hold.
+    """Read an encoder's metadata from a description, with the `calibrations` that apply.
 
     Raises:
-        KeyError: It lacks a parameter.
-        ValueError: A number is none.
+        KeyError: A parameter is missing.
+        ValueError: A number is malformed.
     """
     parameters = own_parameters(config)
     texts = {name: parameters[name] for name in _TEXTS} | {name: parameters.get(name, "") for name in _FURTHER_TEXTS}
@@ -290,7 +293,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
     """Read size, digest and fingerprint of a model's files from `own_parameters`.
 
     Raises:
-        KeyError: It lacks one of them.
+        KeyError: A parameter is missing.
         ValueError: A size or the fingerprint is no number.
     """
     return ModelFiles(
@@ -301,7 +304,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """Read from `own_parameters` which adapter was merged into the weights; None where none was.
+    """Read the merged adapter from `own_parameters`; None without one.
 
     Raises:
         KeyError: A part of it is missing.
@@ -312,10 +315,10 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """Read layer and baselines of BERTScore from `own_parameters`; None where they have none.
+    """Read layer and baselines of BERTScore from `own_parameters`; None without them.
 
     Raises:
-        ValueError: They are no numbers, or not three a layer.
+        ValueError: They are no numbers, or not three per layer.
     """
     if "bertscore_layer" not in parameters:
         return None
@@ -329,16 +332,15 @@ def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model configuration, as far as a caller of the model depends on it.
+    """The parts of a model configuration that callers of the model depend on.
 
     Attributes:
-        max_batch_size: Rows of one request at most.
-        tensors: Inputs and outputs by name, as text: ``"TYPE_FP32[-1, 384]"``, the batch dimension left out.
+        max_batch_size: Largest number of rows in a request.
+        tensors: Inputs and outputs by name, as text without the batch dimension: ``"TYPE_FP32[-1, 384]"``.
         facts: Our own parameters by their short names.
-        instances: Runs at a time; 0 where it does not say.
-        kinds: Devices it runs on, ``"KIND_CPU"``, ``"KIND_GPU"``; a server that runs it has none left to choose
-            (``"KIND_AUTO"``).
-        accelerators: What runs it faster, in protobuf's text form; empty for nothing.
+        instances: Concurrent runs; 0 if unspecified.
+        kinds: Device kinds, ``"KIND_CPU"``, ``"KIND_GPU"``; ``"KIND_AUTO"`` only before a server has chosen.
+        accelerators: Accelerators in protobuf's text form; empty for none.
     """
 
     max_batch_size: int
@@ -353,17 +355,17 @@ def served_from_file(path: Path) -> ServedModel:
     """Read a config.pbtxt.
 
     Raises:
-        ValueError: Not a model configuration.
+        ValueError: The file is no model configuration.
         OSError: The file cannot be read.
     """
     return _served(read_config(path)[0])
 
 
 def served_from_wire(content: bytes) -> ServedModel:
-    """Read a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
+    """Read a serialized ``inference.ModelConfig`` from Triton's ModelConfig call.
 
     Raises:
-        google.protobuf.message.DecodeError: It is none.
+        google.protobuf.message.DecodeError: `content` is malformed.
     """
     return _served(ModelConfig.FromString(content))
 
@@ -385,7 +387,7 @@ def tensors_in(config: ModelConfig) -> dict[str, str]:
 
 
 def kinds_in(config: ModelConfig) -> frozenset[str]:
-    """Return the kinds of device that its instances run on."""
+    """Return the device kinds of its instances."""
     return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
 
 

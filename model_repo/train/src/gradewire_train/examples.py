@@ -1,4 +1,4 @@
-"""Training examples of SFVE, and the JSON lines that they are read from."""
+"""Training examples of SFVE, read from JSON lines."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ GROUPS = MappingProxyType(
         "descriptions": ("descriptions",),
     }
 )
-"""The pretraining tasks of the paper (section 4.1), each with the tasks here that belong to it."""
+"""The pretraining tasks of the paper (section 4.1), each with its tasks here."""
 
 TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
 """Names of all tasks."""
@@ -30,7 +30,7 @@ TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """The fields that every line with an answer has."""
+    """The fields of every line with an answer."""
 
     question: str
     references: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -38,7 +38,7 @@ class AnswerLine:
 
 
 def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the place of each line ("FILE, line 3") and what it holds; blank lines are left out.
+    """Yield the position of each line ("FILE, line 3") and its content; skip blank lines.
 
     Raises:
         TrainingError: The file cannot be read, or a line is no JSON object with the fields of the dataclass `kind`; the
@@ -53,12 +53,16 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that are not blank, with their numbers from 1 on; raises TrainingError for OSError."""
+    """Yield the lines of a file that are not blank, with their numbers from 1.
+
+    Raises:
+        TrainingError: The file cannot be read.
+    """
     try:
         with path.open("rb") as lines:
             yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
-        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
+        raise TrainingError(f"cannot read {path}: {error.strerror}. Name a file of JSON lines") from error
 
 
 def lines_digest(lines: Iterable[str]) -> str:
@@ -73,7 +77,7 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    `columns` are the files' names for our fields, where they differ. Bad lines that are skipped are warned of.
+    `columns` maps our fields to the files' names if they differ. Skipped bad lines are reported in a warning.
     """
 
     questions: Sequence[Path] = ()
@@ -84,11 +88,11 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training example: an anchor, and texts that mean the same and that do not, though they look it.
+    """A training example: an anchor, an equivalent text, and texts that look similar but differ in meaning.
 
     Attributes:
-        question: What the texts answer; "" where they are sentences of their own.
-        negatives: Hard negatives: similar in form, and other answers. None of them means what `anchor` does.
+        question: Question that the texts answer; "" if they are plain sentences.
+        negatives: Hard negatives: similar in form, and other answers. None means the same as `anchor`.
     """
 
     task: str
@@ -99,12 +103,12 @@ class Example:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Anchor, positive, then the negatives in their order."""
+        """Anchor, positive, then the negatives in order."""
         return (self.anchor, self.positive, *self.negatives)
 
 
 def question_text(question: str, answer: str) -> str:
-    """Return the text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
+    """Return the text for the encoder in the form of the metric `sfve`, or the bare `answer` if `question` is "".
 
     Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4.
     """
@@ -112,5 +116,5 @@ def question_text(question: str, answer: str) -> str:
 
 
 def texts(example: Example) -> tuple[str, ...]:
-    """Return the texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
+    """Return an example's texts for the encoder: anchor, positive, then the negatives in order."""
     return tuple(question_text(example.question, answer) for answer in example.answers)

@@ -17,7 +17,7 @@ from gradewire_train.examples import AnswerLine, json_lines, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
-"""References of a row that a grader is asked about; most rows have fewer."""
+"""Most references of a row that a grader reads; most rows have fewer."""
 _WORD: Final = re.compile(r"\w+")
 DRAWN: Final = "drawn"
 _Grade = Annotated[float, Field(ge=0, le=1)]
@@ -25,15 +25,15 @@ _Grade = Annotated[float, Field(ge=0, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class GraderRow:
-    """One answer with its label.
+    """An answer with its label.
 
     Attributes:
-        id: Of the row; its place in the file where it has none.
+        id: Id of the row; its line in the file if it has none.
         question: May be "".
-        references: At least one, those first whose words the answer has most of.
-        label: 0 (wrong) to 1 (right); between them where people differ.
-        source: What weighs as much as any other source: the row's "dataset", else its file; `DRAWN` for drawn rows.
-        kind: Of a drawn row, which weighs as much as any other kind; else "".
+        references: At least one, sorted by the share of their words in the answer, highest first.
+        label: 0 (wrong) to 1 (right); between them if annotators disagree.
+        source: Group of equal weight: the row's "dataset", or its file; `DRAWN` for drawn rows.
+        kind: Kind of a drawn row; kinds have equal weights. "" for other rows.
     """
 
     id: str
@@ -55,12 +55,12 @@ class _Line(AnswerLine):
 
 
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
+    """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several annotators.
 
-    With `half`, only rows whose question belongs to this split.
+    With `half`, keep only rows whose question belongs to this split.
 
     Raises:
-        TrainingError: A line is not such an object; the message names it. No row is left.
+        TrainingError: A line is not such an object (the message names it), or no row is left.
     """
     rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
     rows = [row for row in rows if half is None or half_of(row.question) == half]
@@ -70,14 +70,14 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
 
 
 def drawn_row(row: DrawnRow) -> GraderRow:
-    """Return a drawn row as one to train on."""
+    """Convert a drawn row to a training row."""
     drawn = row.drawn
     references = best_references(drawn.references, drawn.prediction)
     return GraderRow(row.id, drawn.question, references, drawn.prediction, float(drawn.right), DRAWN, row.kind)
 
 
 def best_references(references: Sequence[str], prediction: str, *, most: int = MOST_REFERENCES) -> tuple[str, ...]:
-    """At most `most` of them: those with the greatest share of words that the answer has; of equals the first."""
+    """Return at most `most` references, by the share of their words in the answer; the first of equals."""
     said = Counter(_WORD.findall(prediction.casefold()))
 
     def share(reference: str) -> float:
@@ -88,15 +88,15 @@ def best_references(references: Sequence[str], prediction: str, *, most: int = M
 
 
 def fold_of(question: str, folds: int) -> int:
-    """Return the fold, from 0, that a question belongs to; all rows of one question are in one fold."""
+    """Return the fold, from 0, that a question belongs to; all rows of a question share it."""
     digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
     return int.from_bytes(digest) % folds
 
 
 def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
-    """Weights with a mean of 1: drawn rows have `drawn_share` of their sum, other sources the rest in equal parts.
+    """Return weights with a mean of 1: drawn rows get `drawn_share` in total, other sources equal parts of the rest.
 
-    Kinds of drawn rows weigh the same. Where there are rows of one of the two only, they have all of it.
+    Kinds of drawn rows get equal weights. If there are only drawn rows or only others, they get everything.
     """
     groups = Counter((row.source, row.kind) for row in rows)
     kinds = sum(source == DRAWN for source, _ in groups)
@@ -107,7 +107,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
-    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
+    """Return the SHA-256 over the rows' used fields, 64 hex characters."""
     return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 
@@ -115,7 +115,7 @@ def _row(line: _Line, where: str, file: str) -> GraderRow:
     labels = line.labels or (line.label,)
     grades = [label for label in labels if label is not None]
     if not grades:
-        raise TrainingError(f"{where}: label should be a number from 0 (wrong) to 1 (right), labels a list of such")
+        raise TrainingError(f"{where}: label should be a number from 0 (wrong) to 1 (right), or labels a list of them")
     return GraderRow(
         id=str(line.id or where),
         question=line.question,

@@ -1,4 +1,4 @@
-"""Words, questions and sentences that texts are drawn from: the files of `data/`, with tuples in place of lists."""
+"""Words, questions and sentences to draw texts from: the files of `data/`, with tuples in place of lists."""
 
 import tomllib
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ WORDS = _read("words")
 """Lists of names, things and their qualities."""
 
 QUESTIONS = _read("questions")
-"""Questions by what they ask for, each with a sentence that answers it."""
+"""Questions by kind of answer, each with a sentence that answers it."""
 
 ANSWERS = _read("answers")
 """Answers, and sentences around an answer."""

@@ -1,6 +1,6 @@
-"""The loss of SFVE's training: its contrastive loss, a ranking across questions, and the change of the base's cosines.
+"""The loss of SFVE's training: contrastive loss, ranking across questions, and change of the base's cosines.
 
-Vectors are of unit length throughout, so a dot product is a cosine.
+All vectors have unit length, so a dot product is a cosine.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ _NEVER = -1e9
 
 
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
-    """Find which candidates may stand against which positives in the examples of one batch.
+    """Find which candidates may be compared with which positives in the examples of a batch.
 
-    Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
-    and another example's candidate to the same question (it may mean the same in other words).
+    Two are excluded: a candidate with the anchor's or positive's own text (it would be punished for being right), and
+    another example's candidate for the same question (it may mean the same in other words).
 
     Returns:
-        int64 [negatives], the index of the example that each hard negative belongs to; bool [examples, examples +
-        negatives], the candidates, all positives and then all hard negatives, that may stand against an example's
-        positive. Its own positive is always among them.
+        int64 [negatives], the index of each hard negative's example; bool [examples, examples + negatives], the allowed
+        candidates (all positives, then all hard negatives) for each example's positive. Its own positive is always
+        allowed.
     """
     read = [texts(example) for example in examples]
     owner = [index for index, each in enumerate(read) for _ in each[2:]]
@@ -31,7 +31,7 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
     numbers: dict[str, int] = {}
     candidate_ids = torch.tensor([numbers.setdefault(text, len(numbers)) for text in candidates])
     anchor_ids = torch.tensor([numbers.setdefault(each[0], len(numbers)) for each in read])
-    # A text without a question is its own question: such examples have nothing in common.
+    # A text without a question counts as its own question, so such examples have nothing in common.
     asked = [example.question or f"\0{index}" for index, example in enumerate(examples)]
     questions = torch.tensor([numbers.setdefault(f"\1{question}", len(numbers)) for question in asked])
     owner_of = torch.tensor(owners)
@@ -47,16 +47,16 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
 
 
 def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: float) -> Any:
-    """Mean over the examples of -log softmax of the own positive among all candidates that are allowed.
+    """Return the mean of -log softmax of each example's positive among all allowed candidates.
 
     Source: Ji, Si, Lin et al. 2024, eq. 6, with the sum over every example's positive and hard negatives, as in Gao,
     Yao and Chen 2021 (SimCSE), eq. 5.
 
     Args:
         anchors: float32 [examples, dims].
-        candidates: float32 [examples + negatives, dims]: the positives in the order of the anchors come first.
+        candidates: float32 [examples + negatives, dims]: first the positives in the order of the anchors.
         allowed: bool [examples, examples + negatives].
-        temperature: Of the softmax.
+        temperature: Temperature of the softmax.
 
     Returns:
         float32 scalar, at least 0.
@@ -66,30 +66,30 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
 
 
 def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float) -> Any:
-    """log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of the two.
+    """Return log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of the two.
 
-    The contrastive loss compares answers to one question; scores are also compared across questions, which this asks
-    for: every right pair of the batch above every wrong one.
+    The contrastive loss compares answers to one question. Scores are also compared across questions, so this loss ranks
+    every right pair of the batch above every wrong one.
 
     Args:
         positive_cosines: float32 [positives].
-        negative_cosines: float32 [negatives]; none of them gives 0.
-        temperature: Differences are divided by it.
+        negative_cosines: float32 [negatives]; with none, the result is 0.
+        temperature: Divisor of the differences.
 
     Returns:
         float32 scalar, at least 0.
     """
-    # The sum over pairs is the product of two sums.
+    # The sum over pairs equals the product of two sums.
     pairs = torch.logsumexp(negative_cosines / temperature, 0) + torch.logsumexp(-positive_cosines / temperature, 0)
     return torch.nn.functional.softplus(pairs)
 
 
 def keeping(now: Any, before: Any) -> Any:
-    """Mean squared change of the cosines between texts, in hundreds: 1 is a change of 0.1 each.
+    """Return the mean squared change of the cosines between texts, in hundreds: 1 is a change of 0.1 each.
 
     Args:
-        now: float32 [texts, dims] of the encoder that is trained.
-        before: float32 [texts, dims] of its base.
+        now: float32 [texts, dims] from the trained encoder.
+        before: float32 [texts, dims] from its base.
 
     Returns:
         float32 scalar, at least 0.

@@ -1,4 +1,4 @@
-"""Recipes: the settings of a training as typed values and as TOML files."""
+"""Read and write recipes: the settings of a training as typed values and as TOML files."""
 
 import hashlib
 import json
@@ -23,71 +23,74 @@ _CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Optimisation:
-    """The optimisation of weights, whatever they are trained for."""
+    """Settings of the optimisation, for every kind of training."""
 
     base: str = Field(
         default="all-MiniLM-L6-v2",
         description="Encoder to start from: a model of the catalog, or a folder of its files.",
     )
-    seed: int = Field(default=1, description="Seed of everything that is drawn.", ge=0, le=2**32 - 1)
+    seed: int = Field(default=1, description="Seed of all random choices.", ge=0, le=2**32 - 1)
     precision: Literal["float32", "bfloat16"] = Field(
         default="float32",
-        description="bfloat16: products of matrices in it, on processors that have it 1.8 times as fast.",
+        description="bfloat16 for matrix products: 1.8 times as fast on processors that support it.",
     )
-    threads: int = Field(default=1, description="Threads; another number may round otherwise.", ge=1, le=256)
+    threads: int = Field(
+        default=1, description="Number of threads; another number may change the rounding.", ge=1, le=256
+    )
     steps: int = Field(default=400, description="Optimiser steps.", ge=1, le=10**9)
-    batch_size: int = Field(default=64, description="Examples a step (SFVE's paper: 128).", ge=2, le=4096)
+    batch_size: int = Field(default=64, description="Examples per step (SFVE's paper: 128).", ge=2, le=4096)
     learning_rate: float = Field(
         default=5e-4, description="Highest learning rate (SFVE's paper, all weights: 1e-5).", ge=0
     )
     warmup: float = Field(
-        default=0.06, description="Share of the steps in which the learning rate rises; then a cosine.", ge=0, le=1
+        default=0.06, description="Share of the steps with a rising learning rate; a cosine follows.", ge=0, le=1
     )
     weight_decay: float = Field(default=0.01, description="AdamW's weight decay.", ge=0)
-    gradient_norm: float = Field(default=1.0, description="Gradients longer than this are cut to it; 0: never.", ge=0)
+    gradient_norm: float = Field(default=1.0, description="Longest gradient; longer ones are cut. 0: no limit.", ge=0)
     dropout: float = Field(
         default=0.0,
-        description="Dropout of the adapter's inputs, or in full training of the encoder's own.",
+        description="Dropout of the adapter's inputs; with method full, of the encoder.",
         ge=0,
         le=0.9,
     )
     rank: int = Field(default=16, description="Rank of the adapter's matrices.", ge=1, le=1024)
     alpha: float = Field(default=32.0, description="The adapter's scale is alpha / rank.", ge=0)
     targets: tuple[str, ...] = Field(
-        default=(), description="Linear layers that get an adapter, by the end of their names; none: all."
+        default=(), description="Linear layers that get an adapter, by the end of their names; by default all."
     )
     first_layer: int = Field(default=0, description="First layer that gets an adapter, counted from 0.", ge=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Training(Optimisation):
-    """The optimisation of an encoder for `sfve`."""
+    """Settings of the optimisation of an encoder for `sfve`."""
 
     method: Literal["adapter", "full"] = Field(
-        default="adapter", description="adapter: low-rank matrices beside the weights (PEFT's LoRA). full: all weights."
+        default="adapter",
+        description="adapter: low-rank matrices added to the weights (PEFT's LoRA). full: all weights.",
     )
-    negatives: int = Field(default=2, description="Hard negatives read of each example, at most.", ge=0, le=16)
-    max_tokens: int = Field(default=128, description="Longest text in tokens, special tokens included.", ge=4, le=8192)
+    negatives: int = Field(default=2, description="Most hard negatives per example.", ge=0, le=16)
+    max_tokens: int = Field(default=128, description="Longest text in tokens, with special tokens.", ge=4, le=8192)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Objective:
-    """The terms of the loss (`objective.py` has the formulas)."""
+    """The terms of the loss (see `objective.py` for formulas)."""
 
     temperature: float = Field(default=0.05, description="Temperature of the softmax over cosines.", ge=1e-4, le=10)
     contrastive_weight: float = Field(default=1.0, description="Weight of the contrastive term (SFVE, eq. 6).", ge=0)
     ranking_weight: float = Field(
-        default=1.0, description="Weight of the term that ranks right pairs over wrong ones across questions.", ge=0
+        default=1.0, description="Weight of the term that ranks right pairs above wrong ones across questions.", ge=0
     )
     keep_weight: float = Field(
         default=0.0, description="Weight of the term that keeps the base's cosines on plain texts.", ge=0
     )
-    keep_texts: int = Field(default=32, description="Plain texts a step for the keep term.", ge=2, le=4096)
+    keep_texts: int = Field(default=32, description="Plain texts per step for the keep term.", ge=2, le=4096)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Texts:
-    """The number of examples of each task, before `only` and `without` are looked at."""
+    """The number of examples of each task, before `only` and `without` apply."""
 
     nli: int = Field(default=8000, description="Examples of entailment: sentences without a question.", ge=0)
     candidates: int = Field(default=8000, description="Examples of candidate answers of differing detail.", ge=0)
@@ -95,16 +98,16 @@ class Texts:
     numbers: int = Field(default=4000, description="Examples of numbers and amounts.", ge=0)
     colours: int = Field(default=1000, description="Examples of colours.", ge=0)
     yes_no: int = Field(default=1000, description="Examples of yes and no.", ge=0)
-    names: int = Field(default=4000, description="Examples of names of people and places.", ge=0)
+    names: int = Field(default=4000, description="Examples of names of persons and places.", ge=0)
     dates: int = Field(default=4000, description="Examples of dates and years.", ge=0)
     descriptions: int = Field(default=8000, description="Examples of sentences around an answer.", ge=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """Everything that decides the weights, but a user's own files of texts and labelled rows, which the card names.
+    """All settings that decide the weights; the card also names the user's files of texts and labelled rows.
 
-    `only` are tasks or groups to train on alone (empty: all), `without` those to leave out.
+    `only` names tasks or groups to train on (empty: all), `without` those to leave out.
     """
 
     training: Training = Field(default_factory=Training)
@@ -116,7 +119,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderTraining(Optimisation):
-    """The optimisation of a grader's adapter and its head."""
+    """Settings of the optimisation of a grader's adapter and head."""
 
     head_rate: float = Field(
         default=10.0, description="Learning rate of the head, as a multiple of the adapter's.", ge=0
@@ -124,45 +127,43 @@ class GraderTraining(Optimisation):
 
     @property
     def method(self) -> str:
-        """An adapter always: the files of a grader hold no other weights."""
+        """Always "adapter": the files of a grader hold no other weights."""
         return "adapter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Material:
-    """The rows that a grader is trained on."""
+    """Settings of the rows that a grader is trained on."""
 
     drawn_rows: int = Field(default=200, description="Drawn rows of each kind; 0: none.", ge=0)
     drawn_share: float = Field(
         default=0.5,
-        description="Weight of all drawn rows beside that of the rows given, whose sources weigh the same.",
+        description="Share of all drawn rows in the weights; the sources of your rows get equal parts of the rest.",
         ge=0,
         le=1,
     )
     reference_count: int = Field(
         default=2,
-        description="References read of each row, one an epoch: those whose words the answer has most of.",
+        description="References per row, one per epoch: those that share most words with the answer.",
         ge=1,
         le=64,
     )
-    unasked: float = Field(
-        default=0.1, description="Share of the rows that are read without their question.", ge=0, le=1
-    )
+    unasked: float = Field(default=0.1, description="Share of the rows without their question.", ge=0, le=1)
     smoothing: float = Field(
-        default=0.05, description="Labels are drawn towards the middle by so much: 1 becomes 0.95.", ge=0, le=0.5
+        default=0.05, description="Shift of labels towards the middle: 1 becomes 0.95.", ge=0, le=0.5
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderRecipe:
-    """Everything that decides the weights, but the rows given."""
+    """All settings that decide the weights, except the given rows."""
 
     training: GraderTraining = Field(default_factory=GraderTraining)
     material: Material = Field(default_factory=Material)
 
 
 def settings_of(kind: type[Any]) -> dict[str, FieldInfo]:
-    """Return the fields of a recipe or of one of its tables by name."""
+    """Return the fields of a recipe or of one of its tables, by name."""
     found: dict[str, FieldInfo] = kind.__pydantic_fields__
     return found
 
@@ -174,16 +175,17 @@ def sections(kind: type) -> dict[str, type]:
 
 
 def read_recipe(path: Path, kind: type[K]) -> K:
-    """Read a recipe of a `kind`; what is left out has its default.
+    """Read a recipe of a `kind`; missing settings have their defaults.
 
     Raises:
-        TrainingError: The file cannot be read, or holds something that is unknown or out of its range; the message
-            names file, line and field.
+        TrainingError: The file cannot be read, or a setting is unknown or out of its range; the message names file,
+            line
+            and field.
     """
     try:
         source = path.read_text(encoding="utf-8")
         raw = tomllib.loads(source)
-    # A number of thousands of digits is a ValueError, and so are TOML's own errors and those of UTF-8.
+    # ValueError includes numbers with thousands of digits, TOML's own errors and those of UTF-8.
     except (OSError, ValueError, RecursionError) as error:
         raise TrainingError(f"cannot read the recipe {path}: {error}") from error
     try:
@@ -194,7 +196,7 @@ def read_recipe(path: Path, kind: type[K]) -> K:
 
 
 def shipped_recipes(kind: type) -> dict[str, Path]:
-    """Return the recipes of the catalog's trained models that are of a kind, by the model's name."""
+    """Return the shipped recipes of a kind by the name of their model."""
     folder = Path(__file__).with_name("recipes") / (
         "" if kind is Recipe else kind.__name__.removesuffix("Recipe").lower()
     )
@@ -202,7 +204,7 @@ def shipped_recipes(kind: type) -> dict[str, Path]:
 
 
 def _where(path: Path, source: str, section: str, key: str) -> str:
-    # The reader of the standard library gives no lines, so the key is looked for again, below its table's head.
+    # tomllib gives no line numbers, so search for the key below the head of its table.
     inside = ""
     for number, line in enumerate(source.splitlines(), 1):
         head = re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line)
@@ -216,7 +218,7 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """Return a recipe with the settings in `given` changed, whose names are unique over the tables.
+    """Return a recipe with the settings in `given` changed; names are unique over the tables.
 
     Raises:
         TrainingError: A value is out of its range; the message names the command's option.
@@ -236,12 +238,12 @@ def with_settings(recipe: K, given: dict[str, Any]) -> K:
 
 
 def option(name: str) -> str:
-    """Return the command's option of a setting."""
+    """Return the command's option for a setting."""
     return "--" + name.replace("_", "-")
 
 
 def recipe_text(recipe: Recipe | GraderRecipe) -> str:
-    """Return the recipe as TOML, every setting in it."""
+    """Return the recipe as TOML with all settings."""
     values = asdict(recipe)
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if not isinstance(value, dict)]
     for table in sections(type(recipe)):
@@ -255,5 +257,5 @@ def recipe_digest(recipe: Recipe | GraderRecipe) -> str:
 
 
 def _toml(value: Any) -> str:
-    # Numbers, texts and lists of texts are written in TOML as in JSON, but for one control character.
+    # TOML writes numbers, texts and lists of texts like JSON, except for one control character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Selection of the step that is kept: how well cosines as `sfve` takes them rank labelled answers."""
+"""Select the step to keep, by the ranking of labelled answers by `sfve`'s cosines."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.examples import AnswerLine, json_lines, question_text
 
 MEAN = "dev"
-"""Name of the figure that selects."""
+"""Name of the value that selects the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """An answer with its label, which is higher for a better one; rows of one `part` are ranked among themselves."""
+    """An answer with its label, higher for a better one; rows are ranked within each `part`."""
 
     question: str
     references: tuple[str, ...]
@@ -44,22 +44,22 @@ class _Line(AnswerLine):
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
-    With `half`, only rows whose field "half" names this split.
+    With `half`, keep only rows whose field "half" names this split.
 
     Raises:
-        TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
+        TrainingError: A line is not such an object (the message names it), or there are fewer than two rows.
     """
     rows = []
     for where, line in json_lines(path, _Line):
         if half is not None and line.half is None:
-            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
+            raise TrainingError(f"{where}: has no field half, which --dev-half needs")
         label = line.grade if line.label is None else line.label
         if label is None:
             raise TrainingError(f"{where}: label (or grade) is missing")
         if half in {None, line.half}:
             rows.append(LabelledRow(line.question, line.references, line.prediction, label, str(line.part)))
     if len(rows) < 2:
-        raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
+        raise TrainingError(f"{path} has {len(rows)} rows, but ranking needs at least two")
     return rows
 
 
@@ -67,15 +67,15 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
     """Check before the training that the rows can be ranked.
 
     Raises:
-        TrainingError: Within every part all labels are equal.
+        TrainingError: In every part all labels are equal.
     """
     labels: dict[str, set[float]] = {}
     for row in rows:
         labels.setdefault(row.part, set()).add(row.label)
     if all(len(each) < 2 for each in labels.values()):
         raise TrainingError(
-            f"{origin}: the {len(rows)} rows that would select the step have one label only in every part, so nothing "
-            "ranks them; give rows of two labels at least, or leave --dev out"
+            f"{origin}: the {len(rows)} rows cannot be ranked, because every part has only one label. "
+            "Give rows with at least two labels, or leave out --dev"
         )
 
 
@@ -88,7 +88,7 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
+    """Return the SHA-256 over the rows' used fields, 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
@@ -117,7 +117,7 @@ class Selection:
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 
     def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
-        """Spearman's correlation of scores and labels: "dev PART" of each part, and `MEAN` over those that have one."""
+        """Return Spearman's correlation of scores and labels: "dev PART" for each part, and their mean as `MEAN`."""
         scores = self.scores(encoder)
         found = {
             f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])

@@ -54,7 +54,7 @@ def test_the_file_goes_into_bench_ave(tmp_path: Path) -> None:
     done = made(file, *options)
     assert done.exit_code == 0, done.output
     told = " ".join(done.stderr.split())
-    assert "2 rows were left out: no label, or no text where one must be (first at line 4)" in told
+    assert "2 rows were left out: label or text missing (first at line 4)" in told
     assert "1 rows were left out: the prediction is an exact match of a reference" in told
     assert "2 samples written" in told
     first, second = read_rows(out.read_text())
@@ -78,7 +78,7 @@ def test_wordnets_files_are_those_of_the_servers_setting(tmp_path: Path, monkeyp
     done = made(file, "--out", out)
     assert done.exit_code == 0, done.output
     monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(tmp_path))
-    assert f"WordNet's files in {tmp_path} cannot be read" in " ".join(made(file, "--out", out).stderr.split())
+    assert f"cannot read WordNet's files in {tmp_path}" in " ".join(made(file, "--out", out).stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_wordnets_files_are_those_of_the_servers_setting(tmp_path: Path, monkeyp
         (ROWS[2:3], (), "has no row for a stand-in"),
         ([{"prediction": "x", "label": 1}], (), "no column for references"),
         (ROWS, ("--max-words", "0"), "max-words"),
-        (ROWS, ("--wordnet", "."), "WordNet's files in . cannot be read"),
+        (ROWS, ("--wordnet", "."), "cannot read WordNet's files in ."),
     ],
 )
 def test_what_is_wrong_is_said(

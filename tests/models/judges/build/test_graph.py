@@ -137,7 +137,7 @@ def test_the_same_file_gives_the_same_bytes(
 
 def test_an_unknown_architecture_is_refused(tmp_path: Path) -> None:
     write_gguf(tmp_path / "m.gguf", "gemma2", words="qwen2")
-    with pytest.raises(BuildError, match="gemma2; the graph writer knows qwen2, llama"):
+    with pytest.raises(BuildError, match="gemma2, but only qwen2, llama can be built"):
         JudgeWeights(tmp_path / "m.gguf")
 
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_or_misshapen_tensor_is_named(qwen2: TinyJudge) -> None:
     weights = JudgeWeights(qwen2.gguf)
-    with pytest.raises(BuildError, match=r"blk\.9\.ffn_up\.weight should be \[3\], it is missing"):
+    with pytest.raises(BuildError, match=r"blk\.9\.ffn_up\.weight should have shape \[3\], but it is missing"):
         weights.tensor("blk.9.ffn_up.weight", 3)
-    with pytest.raises(BuildError, match=r"output_norm\.weight should be \[3\], it is of shape \[64\]"):
+    with pytest.raises(BuildError, match=r"output_norm\.weight should have shape \[3\], but it has shape \[64\]"):
         weights.tensor("output_norm.weight", 3)

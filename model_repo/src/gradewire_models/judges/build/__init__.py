@@ -1,1 +1,1 @@
-"""Builds and checks judges: from a GGUF file to a tokenizer and an 8-bit ONNX graph, without torch."""
+"""Build and check judges: from a GGUF file to a tokenizer and an 8-bit ONNX graph, without torch."""

@@ -1,8 +1,8 @@
-"""Writes a judge as an ONNX graph in 8 bits, directly from its GGUF file.
+"""Write a judge as an 8-bit ONNX graph, directly from its GGUF file.
 
-Packed, without padding: a batch's tokens lie end to end, so nothing is computed that nobody asked for. The form was
-chosen by measuring (docs/research/judge-models.md): integer products of 8-bit weights with activations that are rounded
-token by token run two to three times as fast as float32 or 4-bit products on a processor with VNNI.
+The tokens of a batch lie end to end without padding, so no computation is wasted. Measurements chose this form
+(docs/research/judge-models.md): with VNNI, integer products of 8-bit weights with activations rounded per token run two
+to three times as fast as float32 or 4-bit products.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 
-# Opset 23 brings rotary embedding; the intermediate representation that belongs to it keeps older runtimes out.
+# Opset 23 brings rotary embedding. Its intermediate representation excludes older runtimes.
 _OPSET = 23
 _IR_VERSION = 11
 
@@ -44,11 +44,10 @@ def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, r
     and ``own_past_values_L``, float32 [kv_heads, N, head_dim]. Outputs: ``logits``, float32 [S, vocabulary], of each
     sequence's last token; ``own_keys_L`` and ``own_values_L``, float32 [kv_heads, N + T, head_dim].
 
-    `reference` is led through the same weights while they are at hand. `report` gets the number of layers that are
-    done.
+    `reference` runs through the same weights while they are in memory. `report` gets the number of finished layers.
 
     Raises:
-        BuildError: A tensor is missing or of another shape than the header says.
+        BuildError: A tensor is missing or does not match the header.
         OSError: The files cannot be written.
     """
     sizes = weights.sizes

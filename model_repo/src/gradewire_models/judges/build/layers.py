@@ -1,4 +1,4 @@
-"""Layers of a judge's 8-bit graph: rounding, attention over a shared prefix, and large weights in a file beside it."""
+"""Layers of a judge's 8-bit graph: rounding, attention over a shared prefix, and large weights in a separate file."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
-# A page: weights that start on one can be mapped into memory as they are.
+# A page: weights that start on one can be memory-mapped.
 _ALIGNMENT = 4096
 
 MICROSOFT = "com.microsoft"
@@ -23,7 +23,7 @@ _UNSEEN_SCORE = np.float32(-1e30)
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
-    """Nodes and small constants in memory, weights in the open file `data`, which lies beside the graph."""
+    """Nodes and small constants in memory, and weights in the open file `data` next to the graph."""
 
     data: BinaryIO | None = None
     data_name: str = ""
@@ -32,10 +32,11 @@ class JudgeNodes(Nodes):
         """Write a constant to the file of weights; return its name.
 
         Raises:
+            ValueError: There is no file of weights.
             OSError: The file cannot be written.
         """
         if self.data is None:
-            raise ValueError(f"the weight {name} has no file to go to")
+            raise ValueError(f"no file is open for the weight {name}")
         content = np.ascontiguousarray(value)
         self.data.write(b"\0" * (-self.data.tell() % _ALIGNMENT))
         tensor = onnx.TensorProto(
@@ -58,7 +59,7 @@ class JudgeNodes(Nodes):
         return name
 
     def inner(self) -> "JudgeNodes":
-        """Return an empty list of nodes for the body of a loop; its constants live outside."""
+        """Return an empty list of nodes for the body of a loop; constants stay in the outer graph."""
         return JudgeNodes(constants=self.constants)
 
 
@@ -69,7 +70,7 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
         matrix: float32 [rows, columns].
 
     Returns:
-        int8 [rows, columns] in [-127, 127], and float32 [rows], what a unit is worth; 1 where a row is all zero.
+        int8 [rows, columns] in [-127, 127], and float32 [rows], the scale of each row; 1 if a row is all zero.
     """
     scales = np.abs(matrix).max(axis=1) / _LARGEST
     scales[scales == 0] = 1
@@ -77,12 +78,12 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
 
 
 def write_rounding_constants(nodes: JudgeNodes) -> None:
-    """Add what `quantize` and `product` share."""
+    """Add the constants that `quantize` and `product` share."""
     nodes.scalar("activation_zero", np.uint8(128))
     nodes.scalar("weight_zero", np.int8(0))
     nodes.scalar("unit_scale", np.float32(1))
     nodes.scalar("per_unit", 1 / _LARGEST)
-    nodes.scalar("least_size", np.float32(1e-30))  # a token that is all zero has to be divided by something
+    nodes.scalar("least_size", np.float32(1e-30))  # a token that is all zero needs a divisor
 
 
 def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
@@ -105,26 +106,26 @@ def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: 
 
     Args:
         nodes: The graph under construction.
-        inputs: uint8 [tokens, inputs], made by `quantize`.
+        inputs: uint8 [tokens, inputs] from `quantize`.
         matrix: float32 [outputs, inputs].
-        name: Of the result, float32 [tokens, outputs].
-        fold: Factors [outputs] to multiply into the result; they cost nothing here.
+        name: Name of the result, float32 [tokens, outputs].
+        fold: Factors [outputs] to multiply into the result, at no cost.
     """
     rounded, scales = round_rows(matrix)
     return product_of_rounded(nodes, inputs, rounded, scales if fold is None else scales * fold, name)
 
 
 def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8], scales: Matrix, name: str) -> str:
-    """Multiply as `product` does, with a matrix that `round_rows` has rounded."""
+    """Multiply like `product`, with a matrix from `round_rows`."""
     weight = nodes.weight(f"{name}.weight", rounded.T)
     per_output = nodes.constant(f"{name}.scales", scales)
-    # One kernel for the integer product, the conversion and the weights' scales; three without it.
+    # One kernel does the integer product, the conversion and the weights' scales; otherwise it takes three.
     operands = (inputs, weight, "unit_scale", per_output, "activation_zero", "weight_zero")
     return nodes.op("MatMulIntegerToFloat", *operands, name=name, domain=MICROSOFT)
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Return the rows of a rounded table, float32 [tokens, width]."""
+    """Write the lookup of rows in a rounded table, float32 [tokens, width]; return its name."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)
@@ -134,7 +135,7 @@ def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: st
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Names of queries [heads, tokens, head_dim], keys and values [kv_heads, tokens, head_dim] of one layer."""
+    """Names of queries [heads, tokens, head_dim], keys and values [kv_heads, tokens, head_dim] of a layer."""
 
     queries: str
     keys: str
@@ -143,10 +144,10 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Names of the results of attention to some of the keys, for [heads, tokens].
+    """Names of the results of attention to a part of the keys, for [heads, tokens].
 
     Attributes:
-        mixed: Values by their shares, [heads, tokens, head_dim].
+        mixed: Weighted values, [heads, tokens, head_dim].
         score: Largest score, [heads, tokens, 1].
         share: Largest share, [heads, tokens, 1].
     """
@@ -157,7 +158,7 @@ class Part:
 
 
 def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add what all layers share: shapes, each sequence's place in the batch, and who may see whom."""
+    """Add the constants of attention that all layers share: shapes, each sequence's span, and the causal mask."""
     nodes.ints("grouped", sizes.kv_heads, -1, sizes.head_dim)
     nodes.ints("by_head", sizes.heads, -1, sizes.head_dim)
     nodes.ints("one_by_head", sizes.heads, -1, 1)
@@ -186,7 +187,7 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 
 
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
-    """Write one layer's attention; return the mixed values, float32 [tokens, heads * head_dim].
+    """Write a layer's attention; return the mixed values, float32 [tokens, heads * head_dim].
 
     Uses the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N``, ``own_past_values_N`` and
     writes its outputs ``own_keys_N`` and ``own_values_N``.
@@ -213,14 +214,14 @@ def _attend_to_prefix(nodes: JudgeNodes, name: str, index: int, queries: str) ->
     score = nodes.op("Reshape", top_score, "one_by_head", name=f"{name}.score")
     return Part(
         mixed=nodes.op("Reshape", mixed, "by_head", name=f"{name}.mixed_by_head"),
-        # A placeholder for a prefix, which no graph can do without, loses all its weight to this.
+        # The graph always needs a prefix. This bias takes all weight from a placeholder.
         score=nodes.op("Add", score, "prefix_bias", name=f"{name}.biased_score"),
         share=nodes.op("Reshape", top_share, "one_by_head", name=f"{name}.share"),
     )
 
 
 def _body(nodes: JudgeNodes, name: str, index: int, heads: Heads, prefix: Part) -> onnx.GraphProto:
-    # The loop's number is the sequence; what it uses of the layer comes from outside.
+    # The loop's number is the sequence; values of the layer come from outside.
     number, going_on, going_further = f"{name}.number", f"{name}.going_on", f"{name}.going_further"
     spans = ("start", "end", "past_start", "past_end", "corner", "far_corner")
     span = nodes.op("Gather", "spans", number, name=f"{name}.span", axis=0)
@@ -316,24 +317,25 @@ def write_angles(nodes: JudgeNodes, sizes: Sizes) -> Angles:
 
 
 def write_layer_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add what all layers share."""
+    """Add the remaining constants that all layers share."""
     nodes.ints("rotated_shape", 1, -1, sizes.heads + sizes.kv_heads, sizes.head_dim)
     nodes.ints("value_shape", -1, sizes.kv_heads, sizes.head_dim)
     nodes.ints("head_split", sizes.heads, sizes.kv_heads)
 
 
 def write_norm(nodes: JudgeNodes, inputs: str, scale: Matrix, name: str, sizes: Sizes) -> str:
-    """Root-mean-square normalisation (Zhang and Sennrich 2019, equation 4), in onnxruntime's own operator."""
+    """Write a root-mean-square normalisation (Zhang and Sennrich 2019, equation 4) with onnxruntime's own operator."""
     weight = nodes.floats(f"{name}.scale", scale)
     return nodes.op("SimplifiedLayerNormalization", inputs, weight, name=name, axis=-1, epsilon=sizes.norm_epsilon)
 
 
-def write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where it stands
+def write_layer(  # noqa: PLR0913, PLR0917 - parts and position of a layer
     nodes: JudgeNodes, index: int, weights: LayerWeights, hidden: str, angles: Angles, sizes: Sizes
 ) -> str:
-    """Write layer `index` behind `hidden`, float32 [tokens, dims]; return its result's name.
+    """Write layer `index` after `hidden`, float32 [tokens, dims]; return its result's name.
 
-    The last layer goes on with the last token of each sequence only, [sequences, dims]: nothing reads the others.
+    The last layer continues with only the last token of each sequence, [sequences, dims], because no output needs the
+    rest.
     """
     name = f"layer_{index}"
     normed = write_norm(nodes, hidden, weights.attention_norm, f"{name}.attention_norm", sizes)
@@ -352,7 +354,7 @@ def _write_heads(  # noqa: PLR0913, PLR0917 - as write_layer
     nodes: JudgeNodes, name: str, normed: str, weights: LayerWeights, angles: Angles, sizes: Sizes
 ) -> Heads:
     rounded, scales = quantize(nodes, normed, f"{name}.attention_rounding")
-    # The scores' factor, 1 / sqrt(width of a head), goes into the queries: turning them commutes with it.
+    # Fold the factor of the scores, 1 / sqrt(width of a head), into the queries; rotation commutes with it.
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     fold = np.repeat(np.array([1 / math.sqrt(sizes.head_dim), 1], np.float32), [queries, keys])
     units = product(nodes, rounded, weights.query_key, f"{name}.query_key", fold=fold)
@@ -382,8 +384,8 @@ def _write_feed_forward(nodes: JudgeNodes, name: str, hidden: str, weights: Laye
     rounded, scales = quantize(nodes, normed, f"{name}.feed_forward_rounding")
     gate = product(nodes, rounded, weights.gate, f"{name}.gate")
     scaled = nodes.op("Mul", gate, scales, name=f"{name}.gate_scaled")
-    opened = nodes.op("QuickGelu", scaled, name=f"{name}.gate_open", domain=MICROSOFT, alpha=1.0)  # which is SiLU
-    # What passes the gate keeps lacking its scale: rounding does not mind, and a product of scales makes up for it.
+    opened = nodes.op("QuickGelu", scaled, name=f"{name}.gate_open", domain=MICROSOFT, alpha=1.0)  # equals SiLU
+    # The gated values still lack one scale. Rounding is independent of it, and a product of scales adds it below.
     passed = nodes.op("Mul", opened, product(nodes, rounded, weights.up, f"{name}.up"), name=f"{name}.passed")
     rounded, own_scales = quantize(nodes, passed, f"{name}.down_rounding")
     both = nodes.op("Mul", own_scales, scales, name=f"{name}.down_scales")

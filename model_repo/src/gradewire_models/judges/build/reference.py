@@ -21,11 +21,11 @@ TEXTS = (
     "The capital of France is",
     "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
 )
-"""Short, unequal, in the form in which judges are asked and in plain prose."""
+"""Short texts of unequal length, as judge prompts and as plain prose."""
 
 
 class ReferencePass:
-    """Runs token ids of texts through a judge layer by layer, without rounding and without the graph's code."""
+    """A pass of token ids through a judge, layer by layer, without rounding and without the graph's code."""
 
     def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
         self._sizes = weights.sizes
@@ -37,7 +37,7 @@ class ReferencePass:
         self._logits: list[Matrix] = []
 
     def advance(self, layer: LayerWeights) -> None:
-        """Go through one layer."""
+        """Apply one layer."""
         for place, hidden in enumerate(self._texts):
             attended = hidden + self._attend(self._norm(hidden, layer.attention_norm), layer) @ layer.attention_out.T
             normed = self._norm(attended, layer.feed_forward_norm)
@@ -46,7 +46,7 @@ class ReferencePass:
             self._texts[place] = attended + (opened * (normed @ layer.up.T)) @ layer.down.T
 
     def finish_hidden(self, norm: Matrix) -> None:
-        """Take the last token of every text through the last normalisation."""
+        """Apply the last normalisation to the last token of every text."""
         self._last = np.stack([self._norm(hidden[-1:], norm)[0] for hidden in self._texts])
 
     def add_logits(self, rows: Matrix) -> None:
@@ -55,7 +55,7 @@ class ReferencePass:
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """Logits of every text's last token, float32 [texts, vocabulary]."""
+        """The logits of every text's last token, float32 [texts, vocabulary]."""
         return np.concatenate(self._logits, axis=1)
 
     def _norm(self, hidden: Matrix, scale: Matrix) -> Matrix:
@@ -98,19 +98,23 @@ class ReferencePass:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Token ids of each of `TEXTS`, and the logits of each one's last token, float32 [texts, vocabulary]."""
+    """Token ids of `TEXTS`, and the logits of each last token, float32 [texts, vocabulary]."""
 
     ids: tuple[NDArray[np.int64], ...]
     logits: NDArray[np.float32]
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Write golden logits as an npz file; raises OSError."""
+    """Write golden logits to an npz file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     lengths = np.array([len(text) for text in golden.ids])
     np.savez_compressed(path, lengths=lengths, ids=np.concatenate(golden.ids), logits=golden.logits)
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file of `save_golden`; raises as `open_golden`."""
+    """Read a file from `save_golden`; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         return Golden(ids, file["logits"])

@@ -1,4 +1,4 @@
-"""Checks a built judge: its files, its tokenizer, and logits against those of plain float32."""
+"""Check a built judge: its files, its tokenizer, and its logits against plain float32."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,21 +24,23 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 NO_PREFIX_BIAS = np.float32(-1e30)
 
 MIN_CORRELATION = 0.97
-"""Least correlation of a token's logits with those of plain float32. 8 bits give .99 on all judges tried; a graph with
-rotary pairs the wrong way round gives less than .9."""
+"""Least correlation of a token's logits with plain float32. 8 bits give .99 on all judges tried; a graph with swapped
+rotary pairs gives less than .9.
+"""
 MAX_PREFIX_SHIFT = 0.2
-"""Largest total variation between the next token's distributions with a prefix kept and in one pass. The two round
-differently in float32; where that tips an activation to the next integer, the difference is that of 8-bit noise."""
+"""Largest total variation between the next token's distributions with a cached prefix and in one pass. They differ by
+rounding in float32, which can move an activation to the next integer.
+"""
 
 _INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 class JudgeSession:
-    """A judge's graph, its weights beside it, in onnxruntime, on one thread."""
+    """A session of a judge's graph and its weights in onnxruntime, on one thread."""
 
     def __init__(self, onnx_path: Path) -> None:
         options = cpu_session_options(1)
-        # The plan for it takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
+        # Planning memory reuse takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
         options.enable_mem_reuse = False
         self._session = open_int8(onnx_path, options)
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
@@ -53,9 +55,9 @@ class JudgeSession:
         past: States | None = None,
         past_lengths: Sequence[int] = (),
     ) -> tuple[Logits, States]:
-        """Run the new tokens of a batch of texts, behind a prefix that all share and a past of each one's own.
+        """Run the new tokens of a batch of texts, after a shared prefix and each text's own past.
 
-        `past` holds the keys and values of what each had before, end to end, and `past_lengths` the tokens of each.
+        `past` holds the keys and values of each text's earlier tokens, end to end, and `past_lengths` their numbers.
         Return the logits of each text's last token, float32 [texts, vocabulary], and keys and values of each text, past
         and new, end to end.
         """
@@ -70,7 +72,7 @@ class JudgeSession:
             "past_lengths": np.array(before, np.int64),
             "prefix_bias": np.array([NO_PREFIX_BIAS if prefix is None else 0], np.float32),
         }
-        # A prefix of one token of zeros stands for none: the bias takes all its weight.
+        # One token of zeros stands for a missing prefix; the bias takes all its weight.
         inputs |= {f"prefix_{name}": array for name, array in (prefix or self._blank(1)).items()}
         inputs |= {f"own_past_{name}": array for name, array in (past or self._blank(0)).items()}
         logits, *states = self._session.run(["logits", *(f"own_{name}" for name in self._names)], inputs)
@@ -82,13 +84,12 @@ class JudgeSession:
 
 
 def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:
-    """Check the judge `name` of `repository`; `expected` is None where it is not a judge of the catalog.
+    """Check the judge `name` of `repository`; `expected` is None if it is not in the catalog.
 
-    Nothing follows the files' own check when that fails, as nothing else would mean anything. Of a judge in the GGUF
-    form alone nothing is run.
+    If the files are broken, or the judge has only the GGUF form, nothing is run.
 
     Raises:
-        ModelNotBuiltError: There is no such judge.
+        ModelNotBuiltError: The judge is missing.
     """
     try:
         judge = load_judge(repository, name, every_byte=True)
@@ -111,7 +112,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Return whether integer products are exact on this processor; where they saturate a judge rambles."""
+    """Check that integer products are exact on this processor; if they saturate, a judge writes nonsense."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")
@@ -123,7 +124,11 @@ def check_processor() -> Check:
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"values": np.full((3, width), _UINT8_LARGEST, np.uint8)})
     exact = bool((found == width * _UINT8_LARGEST * _INT8_LARGEST).all())
-    detail = "8-bit products are exact" if exact else "8-bit products saturate here: use the GGUF form (--form gguf)"
+    detail = (
+        "8-bit products are exact"
+        if exact
+        else "8-bit products saturate on this processor. Use the GGUF form (--form gguf)"
+    )
     return Check("processor", passed=exact, detail=detail)
 
 
@@ -135,7 +140,7 @@ def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
         for form in judge.forms
         if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
     ]
-    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests are the catalog's"
+    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests match the catalog"
     return Check("catalog", passed=not wrong, detail=detail)
 
 
@@ -144,8 +149,8 @@ def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
     same = [tokenizer.encode(text).ids == ids.tolist() for text, ids in zip(TEXTS, golden.ids, strict=True)]
     tokenizer.encode_special_tokens = True
     plain = not set(tokenizer.encode(TEXTS[0]).ids) & set(judge.eos_ids)
-    detail = f"{sum(same)} of {len(same)} texts as when it was built; chat tokens in a text "
-    detail += "can be kept plain" if plain else "cannot be kept plain"
+    detail = f"{sum(same)} of {len(same)} texts give the same ids as at the build; chat tokens in a text "
+    detail += "can be read as plain text" if plain else "cannot be read as plain text"
     return Check("tokenizer", passed=all(same) and plain, detail=detail)
 
 
@@ -178,5 +183,5 @@ def _check_prefix(session: JudgeSession, golden: Golden) -> Check:
     whole, _ = session.run([text])
     shares = [np.exp(row.astype(np.float64) - row.max()) for row in (kept[0], whole[0])]
     shift = float(np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum()).sum() / 2)
-    detail = f"a kept prefix moves {shift:.4f} of the next token's probability (at most {MAX_PREFIX_SHIFT})"
+    detail = f"a cached prefix moves {shift:.4f} of the next token's probability (at most {MAX_PREFIX_SHIFT})"
     return Check("prefix", passed=shift <= MAX_PREFIX_SHIFT, detail=detail)

@@ -1,4 +1,4 @@
-"""Sizes, weights and tokenizer of a language model from its GGUF file."""
+"""Read sizes, weights and tokenizer of a language model from its GGUF file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ Matrix = NDArray[np.float32]
 _ARCHITECTURES = ("qwen2", "llama")
 _BLOCK_ROWS = 8192
 
-# Kinds of token, as GGUF numbers them.
+# Token types, as GGUF numbers them.
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 
-# Where words are cut before merges are applied: English contractions, words with what stands before them, single
-# digits, punctuation, line ends, white space.
+# Boundaries of words before merges: English contractions, words with a leading character, single digits, punctuation,
+# line ends, white space.
 _QWEN2_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -30,19 +30,19 @@ _QWEN2_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The numbers that the graph's shapes follow from.
+    """The numbers that decide the graph's shapes.
 
     Attributes:
         architecture: ``"qwen2"``, whose rotary pairs are the halves of a head, or ``"llama"``, whose pairs are
             neighbours: GGUF stores the rows of llama's queries and keys in that order.
         layers: Number of layers.
         dims: Width of the hidden state.
-        heads: Attention heads a layer.
-        kv_heads: Heads of keys and values a layer.
+        heads: Attention heads per layer.
+        kv_heads: Heads of keys and values per layer.
         feed_forward_dims: Width between the feed-forward matrices.
         norm_epsilon: Added to the mean square in every normalisation.
         rope_base: Base of the rotary frequencies.
-        context_tokens: Longest sequence the model was trained for.
+        context_tokens: Longest sequence in training.
         vocabulary: Number of rows of the embedding, and of logits.
     """
 
@@ -59,23 +59,23 @@ class Sizes:
 
     @property
     def head_dim(self) -> int:
-        """Width of a head."""
+        """The width of a head."""
         return self.dims // self.heads
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One layer, in float32; matrices are [outputs, inputs].
+    """The weights of a layer in float32; matrices are [outputs, inputs].
 
     Attributes:
         attention_norm: Scale [dims] before attention.
         query_key: [(heads + kv_heads) * head_dim, dims].
-        query_key_bias: Its bias; None where the architecture has none.
+        query_key_bias: Bias of query_key; None if the architecture has none.
         value: [kv_heads * head_dim, dims].
-        value_bias: Its bias, or None.
+        value_bias: Bias of value, or None.
         attention_out: [dims, heads * head_dim].
         feed_forward_norm: Scale [dims] before the feed-forward part.
-        gate: [feed_forward_dims, dims], which SiLU is taken of.
+        gate: [feed_forward_dims, dims], the input of SiLU.
         up: [feed_forward_dims, dims].
         down: [dims, feed_forward_dims].
     """
@@ -93,10 +93,10 @@ class LayerWeights:
 
 
 class JudgeWeights:
-    """A GGUF file, mapped into memory; tensors are dequantised when they are asked for.
+    """A memory-mapped GGUF file that dequantises tensors on access.
 
     Raises:
-        BuildError: It is no GGUF file, or of an architecture the graph writer does not know.
+        BuildError: The file is not GGUF, or the graph writer does not know its architecture.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,14 +109,22 @@ class JudgeWeights:
         self.sizes = self._read_sizes()
 
     def field(self, name: str) -> Any:
-        """Return a value of the file's header; raises BuildError where there is none of that name."""
+        """Return a value of the file's header.
+
+        Raises:
+            BuildError: The header lacks it.
+        """
         found = self._reader.fields.get(name)
         if found is None:
             raise BuildError(f"{self._path} has no field {name}")
         return found.contents()
 
     def tensor(self, name: str, *shape: int) -> Matrix:
-        """Return a whole tensor in float32; raises BuildError where it is missing or not of `shape`."""
+        """Return a whole tensor in float32.
+
+        Raises:
+            BuildError: The tensor is missing or not of `shape`.
+        """
         found = self._find(name, *shape)
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 
@@ -126,21 +134,21 @@ class JudgeWeights:
         return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
 
     def row_blocks(self, name: str) -> Iterator[Matrix]:
-        """Yield a table [vocabulary, dims] in blocks of rows, so that it is never in memory as a whole."""
+        """Yield a table [vocabulary, dims] in blocks of rows, to limit memory."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         for start in range(0, self.sizes.vocabulary, _BLOCK_ROWS):
             yield dequantize(found.data[start : start + _BLOCK_ROWS], found.tensor_type).astype(np.float32)
 
     @property
     def head_name(self) -> str:
-        """The tensor that makes logits: one of its own, or the embedding where the two are tied."""
+        """The name of the tensor that makes logits: its own, or the embedding if the two are tied."""
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
-        """Return the weights of one layer.
+        """Return the weights of a layer.
 
         Raises:
-            BuildError: A tensor is missing or has another shape than the header says.
+            BuildError: A tensor is missing or does not match the header.
         """
         sizes = self.sizes
         queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
@@ -169,14 +177,16 @@ class JudgeWeights:
         found = self._tensors.get(name)
         # GGUF names the innermost dimension first.
         if found is None or tuple(int(size) for size in found.shape[::-1]) != shape:
-            said = "missing" if found is None else f"of shape {[int(size) for size in found.shape[::-1]]}"
-            raise BuildError(f"{self._path}: {name} should be {list(shape)}, it is {said}")
+            said = "is missing" if found is None else f"has shape {[int(size) for size in found.shape[::-1]]}"
+            raise BuildError(f"{self._path}: {name} should have shape {list(shape)}, but it {said}")
         return found
 
     def _read_sizes(self) -> Sizes:
         architecture = str(self.field("general.architecture"))
         if architecture not in _ARCHITECTURES:
-            raise BuildError(f"{self._path} is a {architecture}; the graph writer knows {', '.join(_ARCHITECTURES)}")
+            raise BuildError(
+                f"{self._path} has the architecture {architecture}, but only {', '.join(_ARCHITECTURES)} can be built"
+            )
 
         def number(name: str) -> Any:
             return self.field(f"{architecture}.{name}")
@@ -196,19 +206,19 @@ class JudgeWeights:
 
 
 def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
-    """Byte-level BPE with the file's vocabulary, merges and special tokens.
+    """Return a byte-level BPE tokenizer with the file's vocabulary, merges and special tokens.
 
-    It gives the ids that llama.cpp gives: no normalisation, no token added in front. Special tokens within a text are
-    recognised; with ``encode_special_tokens = True`` they are plain text, as anything that a user wrote should be.
+    It gives the same ids as llama.cpp, without normalisation or a token in front. It recognises special tokens within a
+    text. Set ``encode_special_tokens = True`` to read them as plain text, as is right for anything that a user wrote.
 
     Raises:
-        BuildError: The file's vocabulary is of another kind.
+        BuildError: The file has another kind of vocabulary.
     """
     if weights.field("tokenizer.ggml.model") != "gpt2":
         raise BuildError("the vocabulary of this GGUF file is not byte-level BPE")
     tokens, kinds = weights.field("tokenizer.ggml.tokens"), weights.field("tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ", 1)) for merge in weights.field("tokenizer.ggml.merges")]
-    # Ids that only fill the embedding up have no text.
+    # Ids that only pad the embedding have no text.
     vocabulary = {
         token: number for number, (token, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != _UNUSED
     }
@@ -224,8 +234,8 @@ def write_tokenizer(weights: JudgeWeights, path: Path) -> None:
     """Write tokenizer.json; the same vocabulary gives the same bytes.
 
     Raises:
-        OSError: It cannot be written.
-        BuildError: As `make_tokenizer`.
+        OSError: The file cannot be written.
+        BuildError: See `make_tokenizer`.
     """
     path.write_text(make_tokenizer(weights).to_str(pretty=False), encoding="utf-8")
 
@@ -237,4 +247,4 @@ def _words(kind: str) -> pre_tokenizers.PreTokenizer:
     if kind == "smollm":
         cut = pre_tokenizers.Digits(individual_digits=True)
         return pre_tokenizers.Sequence([cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
-    raise BuildError(f"the GGUF file cuts words the way of {kind!r}, which is not known here")
+    raise BuildError(f"the GGUF file splits words like {kind!r}, which is not supported")

@@ -1,9 +1,9 @@
 # noqa: INP001 - Triton loads this file by its path
-"""Runs ONNX models inside Triton's Python backend, where NVIDIA's ONNX Runtime backend is missing.
+"""Run ONNX models inside Triton's Python backend, in place of NVIDIA's ONNX Runtime backend.
 
-Triton loads this file for every model whose config.pbtxt says ``backend: "onnxruntime"``: it lies in a directory of
-that name inside the one given as --backend-directory. It runs in a process of its own per model instance, in the
-environment that `gradewire_triton.environment` makes: nothing of gradewire can be imported here.
+Triton loads this file for every model whose config.pbtxt says ``backend: "onnxruntime"``, from a directory with that
+name inside --backend-directory. Each model instance is a process in the environment of
+`gradewire_triton.environment`, so nothing of gradewire can be imported here.
 """
 
 import json
@@ -25,16 +25,17 @@ Tensors = dict[str, NDArray[Any]]
 
 
 class TritonPythonModel:
-    """One instance of one version of a model; Triton calls `initialize` once and `execute` for every dynamic batch."""
+    """An instance of one version of a model. Triton calls `initialize` once and `execute` for every dynamic batch."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the graph.
 
         Args:
-            args: Triton's: ``model_config`` (JSON), ``model_repository`` (the model's directory), ``model_version``.
+            args: Triton's values: ``model_config`` (JSON), ``model_repository`` (the model's directory),
+                ``model_version``.
 
         Raises:
-            pb_utils.TritonModelException: The configuration and the graph do not fit.
+            pb_utils.TritonModelException: The configuration does not match the graph.
         """
         config = json.loads(args["model_config"])
         path = Path(args["model_repository"]) / args["model_version"] / GRAPH_FILE
@@ -47,7 +48,7 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(f"the graph has no outputs {missing}; it has {sorted(outputs)}")
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer the requests of one dynamic batch; those of equal shapes and outputs share one run."""
+        """Answer the requests of one dynamic batch; requests with equal shapes and outputs share one run."""
         responses: list[Any] = [None] * len(requests)
         groups: dict[tuple[Any, ...], list[tuple[int, Tensors]]] = {}
         for index, request in enumerate(requests):
@@ -68,9 +69,9 @@ class TritonPythonModel:
         try:
             merged = members[0] if len(members) == 1 else _join(members)
             outputs = self._session.run(list(wanted), merged)
-        except Exception as error:  # noqa: BLE001 - ONNX Runtime's errors have no base class of their own
+        except Exception as error:  # noqa: BLE001 - ONNX Runtime's errors have no common base class
             if len(members) > 1:
-                # One request must not fail because of another one that Triton put beside it.
+                # A request must not fail because of another one in Triton's batch.
                 return [answer for tensors in members for answer in self._answer(wanted, [tensors])]
             return [_failure(str(error), _code(error))]
         parts = [np.split(output, np.cumsum(rows)[:-1]) for output in outputs]
@@ -85,21 +86,21 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(given.get("intra_op_thread_count", "0")) or _share_of_cores(config)
     options.inter_op_num_threads = int(given.get("inter_op_thread_count", "0")) or 1
-    # As gradewire's embedded engine has it: see gradewire_server.encoders.local.
+    # Matches gradewire's embedded engine (gradewire_server.encoders.local).
     options.add_session_config_entry("session.intra_op.allow_spinning", given.get("intra_op.allow_spinning", "0"))
     options.enable_mem_pattern = given.get("enable_mem_pattern", "0") == "1"
     return options
 
 
 def _share_of_cores(config: Mapping[str, Any]) -> int:
-    # All instances together keep all cores busy; more threads than cores cost a seventh more for the same work.
+    # All instances together keep all cores busy; more threads than cores cost a seventh more time.
     instances = sum(int(group["count"]) for group in config["instance_group"])
     return max(1, len(os.sched_getaffinity(0)) // max(1, instances))
 
 
 def _compare(what: str, configured: Sequence[str], found: Sequence[str]) -> None:
     if sorted(configured) != sorted(found):
-        raise pb_utils.TritonModelException(f"config.pbtxt names the {what} {configured}, the graph has {found}")
+        raise pb_utils.TritonModelException(f"config.pbtxt has the {what} {configured}, but the graph has {found}")
 
 
 def _join(members: Sequence[Tensors]) -> Tensors:

@@ -1,10 +1,10 @@
 # noqa: INP001 - Triton loads this file by its path
-"""Answers the tensors of Triton's vLLM backend with llama.cpp on CPUs, where there is no GPU for the real one.
+"""Emulate Triton's vLLM backend with llama.cpp on CPUs.
 
-Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``: it lies in a directory of that name
-inside the one given as --backend-directory, beside a link to the package xllamacpp. Of model.json it reads ``model``
-(here a GGUF file, relative to the model's directory or absolute), ``max_model_len`` and ``max_num_seqs``, and
-``num_threads``, which vLLM does not know; the rest is vLLM's. Nothing of gradewire can be imported here.
+Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``, from a directory with that name
+inside --backend-directory, next to a link to the package xllamacpp. From model.json it reads ``model`` (here a GGUF
+file, absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs`` and ``num_threads``, which
+vLLM does not know; it ignores vLLM's other fields. Nothing of gradewire can be imported here.
 """
 
 import base64
@@ -26,27 +26,28 @@ try:
     import xllamacpp
 except ImportError as error:
     raise pb_utils.TritonModelException(
-        f"the emulated vLLM backend needs llama.cpp: pip install 'gradewire[judge]' beside gradewire ({error})"
+        f"the emulated vLLM backend needs llama.cpp ({error}). Run: pip install 'gradewire[judge]'"
     ) from error
 
 ENGINE_FILE = "model.json"
 IMAGE_PLACEHOLDER = "<|image_pad|>"
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens")
-"""Outputs that a request asks for, each by an input ``return_NAME``."""
+"""Outputs that a request can select with an input ``return_NAME``."""
 
 
 class TritonPythonModel:
-    """One model; requests are taken at once and answered when they are done, as many at a time as there are slots."""
+    """A model that accepts requests at once and answers them when they are done, one per slot at a time."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the weights.
 
         Args:
-            args: Triton's: ``model_repository`` (the model's directory), ``model_version``, ``model_config`` (JSON).
+            args: Triton's values: ``model_repository`` (the model's directory), ``model_version``, ``model_config``
+                (JSON).
 
         Raises:
-            pb_utils.TritonModelException: The model's files are not what they should be.
+            pb_utils.TritonModelException: The model's files are missing or invalid.
         """
         if not pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"])):
             raise pb_utils.TritonModelException("the vLLM backend needs model_transaction_policy { decoupled: true }")
@@ -54,24 +55,26 @@ class TritonPythonModel:
         engine = json.loads((directory / args["model_version"] / ENGINE_FILE).read_text(encoding="utf-8"))
         weights = directory / engine["model"]
         if not weights.is_file():
-            raise pb_utils.TritonModelException(f"the emulated vLLM backend runs GGUF files: {weights} is none")
+            raise pb_utils.TritonModelException(
+                f"the emulated vLLM backend needs a GGUF file, but {weights} is missing"
+            )
         slots = int(engine.get("max_num_seqs", 1))
         self._server = xllamacpp.Server(_parameters(weights, engine, slots))
         self._threads = ThreadPoolExecutor(slots, "vllm")
 
     def execute(self, requests: Sequence[Any]) -> None:
-        """Take requests; their answers are sent from other threads."""
+        """Accept requests; other threads send the answers."""
         for request in requests:
             self._threads.submit(self._answer, request, request.get_response_sender())
 
     def finalize(self) -> None:
-        """Wait for what is under way."""
+        """Wait for running requests."""
         self._threads.shutdown(cancel_futures=True)
 
     def _answer(self, request: Any, sender: Any) -> None:
         try:
             response = self._response(request, sender)
-        except Exception as error:  # noqa: BLE001 - the caller waits for an answer
+        except Exception as error:  # noqa: BLE001 - the caller must get an answer
             response = _failure(f"Error generating stream: {error}", pb_utils.TritonError.INTERNAL)
         sender.send(response, flags=FINAL)
 
@@ -91,10 +94,10 @@ class TritonPythonModel:
         return _success(completion, "" if exclude else prompt, flags)
 
     def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
-        """One completion, its pieces put together; None where the caller cancelled before its end."""
+        """Return a completion, joined from its pieces; None if the caller cancelled it."""
         pieces: list[dict[str, Any]] = []
 
-        def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread keeps what is raised here to itself
+        def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread swallows exceptions from here
             pieces.append(piece)
             return "error" in piece or bool(sender.is_cancelled())
 
@@ -133,7 +136,7 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the sampling parameters of a judge's request into llama.cpp's."""
+    """Translate a judge's sampling parameters into llama.cpp's."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")
@@ -171,9 +174,9 @@ def _success(completion: Mapping[str, Any], before: str, flags: set[str]) -> Any
 
 
 def _ranked(token: Mapping[str, Any]) -> dict[str, Any]:
-    """As vLLM has it: by token id, the written one first."""
+    """Return log probabilities in vLLM's form: by token id, the written token first."""
     ranked = {each["id"]: rank for rank, each in enumerate(token["top_logprobs"], 1)}
-    beyond = len(ranked) + 1  # its true rank is not known
+    beyond = len(ranked) + 1  # the true rank is unknown
     return {
         str(each["id"]): {
             "logprob": each["logprob"],
@@ -195,13 +198,13 @@ def _images(request: Any) -> list[bytes]:
 
 
 def _with_images(prompt: str, images: Sequence[bytes]) -> str:
-    """A prompt in which words stand for each picture, in place of what a model with eyes would see.
+    """Return the prompt with words in place of each picture.
 
-    The words tell pictures apart, so that another picture is another prompt. As in vLLM, there is a place for each.
+    The words depend on the picture, so that another picture gives another prompt. As in vLLM, each has a placeholder.
     """
     parts = prompt.split(IMAGE_PLACEHOLDER)
     if len(parts) != len(images) + 1:
-        raise ValueError(f"{len(parts) - 1} placeholders for {len(images)} images")
+        raise ValueError(f"the prompt has {len(parts) - 1} placeholders for {len(images)} images")
     words = [f"(picture {hashlib.sha256(image).hexdigest()[:8]})" for image in images]
     return "".join(text + word for text, word in zip(parts, [*words, ""], strict=True))
 

@@ -1,4 +1,4 @@
-"""Draws labelled rows of every kind: a function of seed, part, kind and number, from WordNet's files alone."""
+"""Draw labelled rows of every kind, decided by seed, part, kind and number, from WordNet's files only."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,15 +19,15 @@ from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
-"""Kinds whose words (numbers, colours) are the same few in both parts."""
+"""Kinds with the same few words (numbers, colours) in both parts."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
 """Kinds with too few words for two parts."""
 Kind = Callable[..., Drawn | None]
-"""Called with a generator and, by name, whether the answer is to be right; None where nothing came of the draw."""
+"""A function that draws a row from a generator and `right`; None if the draw failed."""
 
 
 class Drawer:
-    """Makes rows of all kinds from the words, names and templates of one part."""
+    """A maker of rows of all kinds from the words, names and templates of one part."""
 
     def __init__(self, lexicon: Lexicon, part: Name) -> None:
         self._lexicon, self._part = lexicon, Part(part)
@@ -38,10 +38,10 @@ class Drawer:
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """Yield the first `count` rows of a kind, of which every other one is right; fewer where there are no more.
+        """Yield the first `count` rows of a kind, alternating right and wrong; fewer if no more can be drawn.
 
         Raises:
-            TrainingError: WordNet's files hold too little to make one from.
+            TrainingError: WordNet's files hold too little for a row.
         """
         seen: set[tuple[str, tuple[str, ...], str]] = set()
         for number in range(4 * count):
@@ -62,7 +62,7 @@ class Drawer:
                 continue
             if drawn is not None and drawn.right == right and drawn.prediction.strip():
                 return drawn
-        raise TrainingError(f"WordNet's files hold too little to make rows of {kind}: are they whole?")
+        raise TrainingError(f"WordNet's files hold too little to make rows of {kind}. Check that they are complete")
 
     @cached_property
     def _draws(self) -> Mapping[str, Callable[[Random], Draw | None]]:

@@ -1,4 +1,4 @@
-"""Rows about nouns of WordNet, alone and in lists."""
+"""Draw rows about nouns of WordNet, single and in lists."""
 
 import re
 from typing import Final
@@ -20,7 +20,7 @@ _SMALL_WORDS: Final = frozenset({"of", "the", "for", "in", "on", "and"})
 
 
 class Nouns:
-    """Kinds over WordNet's nouns."""
+    """The kinds of rows over WordNet's nouns."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -28,7 +28,7 @@ class Nouns:
         self._defined = [each for each in lexicon.nouns if len(each.definition.split()) in _DEFINED_WORDS]
 
     def frame(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Reference and answer are one sentence but for the noun: a synonym, or something else."""
+        """Return a reference and an answer that differ only in the noun: a synonym; wrong: another noun."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         synonyms = [word.text for word in synset.words[1:] if plain(word.text)]
@@ -55,7 +55,7 @@ class Nouns:
         )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Return a row about a kind of thing: a kind of it is right, what it is a kind of says too little."""
+        """Return a row about a thing: a kind of it is right, its broader term is not precise enough."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         if right:
@@ -72,7 +72,7 @@ class Nouns:
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Define a term by its gloss, shortened or with synonyms; wrong: another term's, or its opposite."""
+        """Define a term by its gloss, shortened or with synonyms; wrong: another term's gloss, or the opposite."""
         synset = rng.choice(self._defined)
         name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
@@ -104,7 +104,7 @@ class Nouns:
         return Drawn(question, (reference,), prediction, "same", "same" if right else "other")
 
     def _reworded(self, rng: PartRandom, gloss: str) -> str:
-        """The gloss with up to three words replaced by synonyms of their most usual sense, or by broader words."""
+        """Replace up to three words of a gloss by synonyms of their most usual sense, or by broader words."""
         found = gloss.split()
         places = [at for at, word in enumerate(found) if word.isalpha() and len(word) > 3]
         rng.shuffle(places)
@@ -140,7 +140,7 @@ def _shared(left: str, right: str) -> float:
 
 
 class Lists:
-    """Kinds over lists of names and nouns."""
+    """The kinds of rows over lists of names and nouns."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._nouns = [
@@ -150,7 +150,7 @@ class Lists:
         ]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """List all members in any order; wrong: one is missing, or another one stands in its place."""
+        """List all members in any order; wrong: one is missing or replaced."""
         size = rng.randrange(2, 6)
         pool = (
             [person_name(rng).usual for _ in range(size + 2)]
@@ -172,7 +172,7 @@ class Lists:
 
 
 def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Return an organisation by its name or by the name's initials; wrong: another one's."""
+    """Return an organisation by its name or by the name's initials; wrong: another organisation."""
     name, other = rng.sample(GRADED["organisations"], 2)
     short, other_short = initials(name), initials(other)
     if short == other_short:
@@ -192,7 +192,7 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def initials(name: str) -> str:
-    """Return the first letters of the words that count: "NBHS" of "National Bureau of Harbour Safety"."""
+    """Return the initials without small words: "NBHS" for "National Bureau of Harbour Safety"."""
     return "".join(word[0] for word in name.split() if word not in _SMALL_WORDS) if " " in name else name
 
 

@@ -1,4 +1,4 @@
-"""Two disjoint parts of all words, names and templates: one to train on, one to evaluate on."""
+"""Split all words, names and templates into two disjoint parts: for training and for evaluation."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -12,30 +12,30 @@ T = TypeVar("T")
 
 _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
-"""Lists of fewer texts (am, pm) are whole in both parts."""
+"""Shorter lists (am, pm) are complete in both parts."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Lists of fewer texts are whole in both parts where all texts are of one or two words: "Jr.", "Sr.", "III"."""
+"""Shorter lists of one- or two-word texts ("Jr.", "Sr.", "III") are complete in both parts."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):
-    """A list has too few texts of this part; the caller draws something else."""
+    """An error for a list with too few texts of this part; the caller draws something else."""
 
 
 class Part:
-    """Decides by hash which texts belong to a part, so a text is in the same part wherever it stands."""
+    """A part of all texts, decided by hash, so that a text always belongs to the same part."""
 
     def __init__(self, name: Name) -> None:
         self.name: Name = name
         self._kept: dict[int, tuple[Sequence[Any], Sequence[Any]]] = {}
 
     def owns(self, text: str) -> bool:
-        """Return whether `text` is of this part, regardless of case."""
+        """Return True if `text` belongs to this part, regardless of case."""
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """The items of this part: texts, tuples by their first text, synsets by their first word; others are all."""
+        """Return the items of this part: texts, tuples by first text, synsets by first word; all of other kinds."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))
@@ -43,7 +43,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # The list itself is kept too, so no other one can get its id.
+            # Keep the list itself too, so that no other list can get its id.
             self._kept[id(items)] = (items, own)
         return own
 
@@ -52,17 +52,17 @@ class Part:
             if len(items) < _SHORTEST_OF_WORDS:
                 return items
             return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Templates stand in one list each, and of a short list each part needs one.
+        # Each template is in one list only, and each part needs one of a short list.
         ranked = sorted(set(texts), key=_hashed)
         own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
         return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]
 
 
 class PartRandom(Random):
-    """A generator that draws only what is of its part from any list of texts.
+    """A generator that draws only from its part of any list of texts.
 
     Raises:
-        TooFewError: From `choice`, `choices` and `sample` where the part has too few.
+        TooFewError: From `choice`, `choices` and `sample` if the part has too few texts.
     """
 
     def __init__(self, part: Part, seed: str) -> None:
@@ -70,17 +70,17 @@ class PartRandom(Random):
         self.part = part
 
     def choice(self, seq: Any) -> Any:
-        """One of the part's items."""
+        """Return one of the part's items."""
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Items with repeats; by `weights` among all of them, which texts do not have."""
+        """Return items with repeats; with `weights`, from all items, because only other kinds have weights."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)
 
     def sample(self, population: Any, k: int, *, counts: Iterable[int] | None = None) -> list[Any]:
-        """Distinct items."""
+        """Return distinct items."""
         return super().sample(self._own(population, k), k, counts=counts)
 
     def _own(self, items: Any, wanted: int) -> Any:

@@ -1,4 +1,4 @@
-"""Rows about quantities: numbers with units, and ledgers."""
+"""Draw rows about quantities: numbers with units, and ledgers."""
 
 from fractions import Fraction
 from typing import Final
@@ -16,7 +16,7 @@ _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 
 
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
-    """In another unit: "2.5 km" as "2500 m"; wrong: the same number in the other unit, or another number."""
+    """Return a value in another unit: "2.5 km" as "2500 m"; wrong: the same number in it, or another number."""
     question, pair = rng.choice(GRADED["units"])
     (small, _), (large, size) = pair
     halves = rng.randrange(1, 40)
@@ -39,7 +39,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """A share: "25 %" as "a quarter" or "1 in 4" or "0.25"; wrong: another share, or the number without its percent."""
+    """Return a share: "25 %" as "a quarter", "1 in 4" or "0.25"; wrong: another share, or without the percent."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)
@@ -59,7 +59,7 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
-    """A large number: "1.2 million" as "1,200,000" or "1200 thousand"; wrong: another power of ten, another digit."""
+    """Return a large number: "1.2 million" as "1,200,000"; wrong: another power of ten, or another digit."""
     name, power = rng.choice(_SCALES[1:])
     tenths = rng.randrange(11, 999)
     value = tenths * 10 ** (power - 1)
@@ -82,7 +82,7 @@ def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def digit(rng: PartRandom, *, right: bool) -> Drawn:
-    """A number of three to nine digits with one digit changed or two exchanged; right: with separators, or rounded."""
+    """Return a number of three to nine digits with separators, or rounded; wrong: one digit changed or two swapped."""
     length = rng.randrange(3, 10)
     value = rng.randrange(10 ** (length - 1), 10**length)
     text = str(value)
@@ -116,7 +116,7 @@ def bound(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def _two(rng: PartRandom, forms: tuple[str, ...]) -> tuple[str, str]:
-    # Of few forms both parts need all: indices are drawn, and no texts.
+    # Both parts need all of the few forms, so draw indices instead of texts.
     first, second = rng.randrange(len(forms)), rng.randrange(len(forms))
     return forms[first], forms[second]
 
@@ -137,14 +137,14 @@ def _number(rng: PartRandom, value: Fraction) -> str:
     return _plain(value)
 
 
-def _row(  # noqa: PLR0913, PLR0917 - all of a row
+def _row(  # noqa: PLR0913, PLR0917 - all fields of a row
     rng: PartRandom, question: str, reference: str, answer: str, meant: str, said: str
 ) -> Drawn:
     return Drawn(question_style(rng, question), (reference,), wrapped(rng, _STATEMENT, answer), meant, said)
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return the figure that is asked for, or another one in its place, in an answer that names further figures."""
+    """Return the requested amount in an answer with other amounts; wrong: another amount in its place."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
@@ -172,7 +172,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """A change in percent with its direction: "fell by 4.2 %" as "decreased 4.2 percent"; wrong: a rise, or 5.1 %."""
+    """Return a change in percent: "fell by 4.2 %" as "decreased 4.2 percent"; wrong: a rise, or 5.1 %."""
     item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up
@@ -194,7 +194,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """Return an amount of `tenths` tenths of a million, in one of the forms of reports."""
+    """Return an amount of `tenths` tenths of a million, in a form from reports."""
     forms = GRADED["amounts"]
     if tenths >= 10_000:
         forms = (*forms, "${billions:.4g} billion" if tenths % 10 == 0 else "${billions:.4f} billion")

@@ -1,4 +1,4 @@
-"""Rows about short stories, replies, claims and lessons at school."""
+"""Draw rows about short stories, replies, claims and science lessons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from gradewire_train.texts.wording import answer_style, capitalised, misspelt, q
 
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Ask who did it; a passage tells of several people and several things; wrong: it says so of another."""
+    """Ask who did something; a passage describes several persons and deeds; wrong: it names another person."""
     count = rng.randrange(2, 4)
     people = [person_name(rng).usual for _ in range(count)]
     deeds = rng.sample(GRADED["jobs_done"], count)
@@ -30,7 +30,7 @@ def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Say who did what to whom, active and passive; wrong: the two have changed places."""
+    """Say who did what to whom, active and passive; wrong: the two are swapped."""
     active, passive = rng.choice(GRADED["verbs_between"]).split("|")
     first, second = person_name(rng).usual, person_name(rng).usual
     if first.split()[-1] == second.split()[-1]:
@@ -46,7 +46,7 @@ def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def compared(rng: PartRandom, *, right: bool) -> Drawn:
-    """Compare two: one is more, or the other is less; wrong: the other way round."""
+    """Compare two: one is more, or the other is less; wrong: the reverse."""
     more, less = rng.choice(GRADED["comparatives"]).split("|")
     first, second = rng.sample(GRADED["companies"], 2)
     same = (f"{first} is {more} than {second}", f"{second} is {less} than {first}")
@@ -59,7 +59,7 @@ def compared(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reason(rng: PartRandom, *, right: bool) -> Drawn:
-    """Tell why something happened, in one or two sentences; wrong: another reason, or the outcome alone."""
+    """Explain why something happened, in one or two sentences; wrong: another reason, or only the outcome."""
     why, another = rng.sample(GRADED["reasons"], 2)
     outcome = rng.choice(GRADED["outcomes"])
     cause = why if right else another
@@ -75,7 +75,7 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def trend(rng: PartRandom, *, right: bool) -> Drawn:
-    """Say which way an amount goes, in other words; wrong: the other way, or that it does not change."""
+    """Say how an amount changes, in other words; wrong: the other direction, or no change."""
     amount = rng.choice(GRADED["moving_amounts"])
     up = rng.random() < 0.5
     own, against = GRADED["rises"], GRADED["falls"]
@@ -144,7 +144,7 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def claim(rng: PartRandom, *, right: bool) -> Drawn:
-    """Yes or no, in a word or with its reason, against a reference with a reason; wrong: the opposite."""
+    """Answer yes or no, in a word or with a reason, against a reference with a reason; wrong: the opposite."""
     by_question = {entry["question"]: entry for entry in GRADED["claims"]}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]

@@ -1,4 +1,4 @@
-"""Drawn rows, and answers as people and models write them: bare, in a sentence, in a long text with others."""
+"""Drawn rows, and answers in natural forms: bare, in a sentence, or in a long text with other sentences."""
 
 import json
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """An answer to a question, right or wrong because of what it was made from.
+    """An answer to a question, right or wrong by construction.
 
-    `meant` and `said` are canonical forms of what all references and the answer say; "" of what could not be right.
+    `meant` and `said` are canonical forms of all references and of the answer; "" for an answer that cannot be right.
     """
 
     question: str
@@ -28,7 +28,7 @@ class Drawn:
 
     @property
     def right(self) -> bool:
-        """True where the answer says what the references mean."""
+        """True if the answer says what the references mean."""
         return self.meant == self.said
 
 
@@ -41,7 +41,7 @@ class DrawnRow:
     drawn: Drawn
 
     def json(self) -> str:
-        """Return the row as a line of JSON, with the fields that gradewire's commands read."""
+        """Return the row as a line of JSON, with the fields of gradewire's commands."""
         return json.dumps(
             {
                 "id": self.id,
@@ -57,7 +57,7 @@ class DrawnRow:
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:
-    """`said` bare, in the question's own statement, in a sentence that fits anything, or with remarks around it."""
+    """Return `said` bare, in the question's statement, in a sentence that fits anything, or among filler sentences."""
     drawn = rng.random()
     if drawn < _BARE:
         return answer_style(rng, said)
@@ -71,20 +71,20 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 
 
 def remarks(rng: PartRandom, count: int) -> list[str]:
-    """Sentences that say nothing about any answer."""
+    """Return filler sentences, which say nothing about any answer."""
     return rng.sample(GRADED["remarks"], count) if count else []
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """Return the draw's answer, in a fourth of the rows with another way to say it."""
+    """Return the draw's answer, for a fourth of the rows with another wording."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """Return a row from a draw: what is said is one of its right answers or one of its wrong ones.
+    """Return a row from a draw, with one of its right answers or one of its wrong ones.
 
-    None where it would use a word of the other part.
+    Return None if it needs a word of the other part.
     """
     said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
     if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):
@@ -104,12 +104,12 @@ def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None 
 
 
 def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
-    """One of `texts`, which belong to the row already, whichever part they would be in."""
+    """Return one of `texts`, which belong to the row already, regardless of their part."""
     return texts[rng.randrange(len(texts))]
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Return whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
+    """Return True if WordNet lacks `text` or the part owns it; plurals count as their singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

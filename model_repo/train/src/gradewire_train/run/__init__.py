@@ -1,1 +1,1 @@
-"""Runs a training: steps, checkpoints, what is shown and what is written."""
+"""Run a training: steps, checkpoints, progress and results."""

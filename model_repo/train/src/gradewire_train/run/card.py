@@ -1,4 +1,4 @@
-"""Files beside trained weights: the model card, the recipe, the curve, the metadata."""
+"""Write the files next to trained weights: model card, recipe, curve and metadata."""
 
 import json
 import math
@@ -22,16 +22,16 @@ _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The part of a card that depends on what was trained.
+    """The part of a card that depends on the kind of training.
 
     Attributes:
-        about: The heading, and the lines below it.
-        data: The point about what was trained on.
-        setting: The point behind the recipe's: the step that was kept, or the temperature.
-        remark: The last point.
+        about: Heading, and the lines below it.
+        data: Item on the training data.
+        setting: Item after the recipe: the kept step, or the temperature.
+        remark: Last item.
         tables: Lines before the recipe.
-        options: The command's options besides the recipe, each behind a blank.
-        files: Names of the files that were read, with their SHA-256.
+        options: The command's options besides the recipe, each after a blank.
+        files: SHA-256 of the files that were read, by name.
     """
 
     command: str
@@ -48,7 +48,7 @@ class Account:
 def write_account(
     directory: Path, base: Base, recipe: Recipe | GraderRecipe, account: Account, curve: Sequence[Mapping[str, float]]
 ) -> None:
-    """Write README.md, recipe.toml, curve.jsonl and the metadata that ``gradewire models build --adapter`` reads."""
+    """Write README.md, recipe.toml, curve.jsonl and the metadata for ``gradewire models build --adapter``."""
     (directory / "README.md").write_text(_card(base, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
     # JSON has no NaN: a part of the dev rows that cannot be ranked has no value.
@@ -66,7 +66,7 @@ def write_account(
 
 
 def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
-    """Return the model card, in Markdown; only measured values differ between two runs of one recipe."""
+    """Return the model card in Markdown; two runs of one recipe differ only in measured values."""
     licence = base.licence or "unknown"
     training = recipe.training
     command = f"gradewire models train {account.command} --recipe recipe.toml{account.options} --out DIR"
@@ -99,7 +99,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` says what the dev rows are."""
+    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` describes the dev rows."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [

@@ -1,4 +1,4 @@
-"""A training as it stands after a step, so that it goes on as if it had never been stopped."""
+"""Save and load the state of a training, so that a resumed training gives the same weights."""
 
 import os
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ _FORMAT = 2
 class Checkpoint:
     """The state of a training after a step.
 
-    Order of examples and dropout are functions of seed and step, so no generator's state is kept. Only a training with
-    the same `identity` may go on from here. `best_step` is the one that the selection ranks highest so far, 0 before
-    the first evaluation. `curve` has one row a step: step, loss and its terms, and the selection's figures where it was
-    evaluated.
+    Order of examples and dropout depend only on seed and step, so no random state is stored. Only a training with the
+    same
+    `identity` may continue from here. `best_step` is the best one so far by the selection, 0 before the first
+    evaluation. `curve` has a row per step: step, loss and its terms, and the selection's values after an evaluation.
     """
 
     identity: str
@@ -36,21 +36,27 @@ class Checkpoint:
 
 
 def begin_in(directory: Path, *, resume: bool) -> Path:
-    """Make a training's directory and return the path of its checkpoint.
+    """Create a training's directory and return the path of its checkpoint.
 
     Raises:
-        TrainingError: One was interrupted there, and is not to be resumed.
+        TrainingError: The directory has a checkpoint, but `resume` is False.
     """
     directory.mkdir(parents=True, exist_ok=True)
     remove_unfinished(directory)
     checkpoint = directory / CHECKPOINT_FILE
     if checkpoint.exists() and not resume:
-        raise TrainingError(f"{checkpoint} is an interrupted training: --resume goes on; delete it to start again")
+        raise TrainingError(
+            f"{checkpoint} is an interrupted training. Continue it with --resume, or delete it to start again"
+        )
     return checkpoint
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Write it whole or not at all, and replace the one before; raises OSError."""
+    """Write the checkpoint in one step, and replace the one before.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     path = directory / CHECKPOINT_FILE
     fresh = path.with_suffix(".new")
     with fresh.open("wb") as file:
@@ -63,26 +69,26 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
     """Read the checkpoint of a training.
 
-    Only tensors and plain values are read: a checkpoint cannot bring code.
+    Only tensors and plain values are read, so that a checkpoint cannot run code.
 
     Raises:
-        TrainingError: There is none, it is broken, or its identity is another.
+        TrainingError: The checkpoint is missing, broken, or has another identity.
     """
     path = directory / CHECKPOINT_FILE
     if not path.is_file():
-        raise TrainingError(f"--resume: {path} is not there; start without --resume")
+        raise TrainingError(f"--resume: {path} is missing. Start without --resume")
     try:
         found = torch.load(path, weights_only=True)
         written_as = found.pop("format")
         checkpoint = Checkpoint(**found)
-    # torch raises whatever its reader meets in a broken file.
+    # torch's reader raises many kinds of errors for a broken file.
     except Exception as error:
-        raise TrainingError(f"--resume: {path} cannot be read ({error}); start again without --resume") from error
+        raise TrainingError(f"--resume: cannot read {path} ({error}). Start again without --resume") from error
     if written_as != _FORMAT:
-        raise TrainingError(f"--resume: {path} was written by another version; start again without --resume")
+        raise TrainingError(f"--resume: {path} was written by another version. Start again without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
-            f"--resume: {path} belongs to another training (recipe, base, texts or dev rows differ); give what it was "
-            "started with, or another --out"
+            f"--resume: {path} belongs to another training: recipe, base, texts or dev rows differ. Use the same as at "
+            "the start, or another --out"
         )
     return checkpoint

@@ -1,4 +1,4 @@
-"""The run of a training command: reads, trains, shows progress, writes; what is trained is a `Work`."""
+"""Run a training command: read, train, show progress and write; a `Work` holds the kind of training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Course):
-    """Options of every training command; `settings` are those of the recipe that were given."""
+    """Options of every training command; `settings` holds the given settings of the recipe."""
 
     recipe_path: Path | None
     wordnet: Path | None
@@ -27,16 +27,16 @@ class Request(Course):
 
 
 class Work(Protocol):
-    """One training, with all that it needs in memory."""
+    """A training with all its data in memory."""
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         """Train; see `gradewire_train.run.loop.train`."""
 
     def save(self, directory: Path, outcome: Outcome) -> None:
-        """Write what was trained, its card and all else that the command promises."""
+        """Write the trained weights, the card and the command's other files."""
 
     def summary(self, outcome: Outcome) -> str:
-        """Return what was done, for people."""
+        """Return a summary for the user."""
 
 
 K = TypeVar("K", Recipe, GraderRecipe)
@@ -44,12 +44,12 @@ R = TypeVar("R", bound=Request)
 
 
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
-    """Train, and write the result into the directory; return False where it was interrupted, and left a checkpoint.
+    """Train, and write the result into the directory; return False if it was interrupted and left a checkpoint.
 
-    `prepare` reads everything, before anything is trained.
+    `prepare` reads all inputs before the training.
 
     Raises:
-        ModelError: Something cannot be read, fetched or trained; the message says what to do.
+        ModelError: An input cannot be read, downloaded or trained on; the message says what to do.
         OSError: The directory cannot be written.
     """
     console = Console(stderr=True, highlight=False)
@@ -60,7 +60,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
     with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
         outcome = work.train(request, shown.report, stop)
     if not outcome.finished:
-        console.print(f"stopped; go on with the same command and --resume (checkpoint in {request.directory})")
+        console.print(f"stopped. Continue with the same command and --resume (checkpoint in {request.directory})")
         return False
     with staged(request.directory) as fresh:
         work.save(fresh, outcome)
@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load what a training starts from, and show how far a download is; raises as `load_base`."""
+    """Load the model that a training starts from, and show the progress of a download; see `load_base` for errors."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

@@ -22,23 +22,23 @@ from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
 
 
-class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
+class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
     """An encoder with a low-rank adapter, and a head.
 
     Raises:
-        TrainingError: The encoder has no token types, its tokens are not averaged, or it reads too few of them.
+        TrainingError: The encoder has no token types, has another pooling than mean, or reads too few tokens.
     """
 
     def __init__(self, encoder: TrainedEncoder, training: GraderTraining) -> None:
         super().__init__()
         if encoder.pooling != "mean" or getattr(encoder.model.config, "type_vocab_size", 0) < 2:
             raise TrainingError(
-                f"base: {encoder.base.name} has no token types or is not pooled by the mean; train on all-MiniLM-L6-v2"
+                f"base: {encoder.base.name} has no token types, or another pooling than mean. Train on all-MiniLM-L6-v2"
             )
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
-            raise TrainingError(f"base: {encoder.base.name} reads fewer than the {MAX_TOKENS} tokens of a grader")
+            raise TrainingError(f"base: {encoder.base.name} reads fewer tokens than the {MAX_TOKENS} of a grader")
         for module in encoder.model.modules():
-            # The base's own dropout costs a fifth of the time, and each row is read once or twice.
+            # The base's own dropout costs a fifth of the time, and each row is read only once or twice.
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         prepare(encoder, training)
@@ -60,7 +60,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         return self.head(mean).squeeze(-1)
 
     def logits(self, pieces: Sequence[Piece], *, batch_size: int = 32) -> list[float]:
-        """Logits without gradients, in the order of `pieces`; those of like length go through the encoder together."""
+        """Return logits without gradients, in the order of `pieces`; pieces of similar length share a batch."""
         self.eval()
         order = sorted(range(len(pieces)), key=lambda index: len(pieces[index].ids))
         found = [0.0] * len(pieces)
@@ -72,10 +72,10 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         return found
 
     def start_from(self, directory: Path) -> None:
-        """Take the weights of a grader that was trained before.
+        """Load the weights of an earlier grader.
 
         Raises:
-            TrainingError: The folder holds none, or one of another base, rank or targets.
+            TrainingError: The folder holds no grader, or one with another base, rank or targets.
         """
         try:
             matrices = load_file(directory / ADAPTER_WEIGHTS)
@@ -88,11 +88,11 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
             set_weights(self, {names.get(name, name): each for name, each in found.items()})
         except TrainingError as error:
             raise TrainingError(
-                f"--start: {directory} holds a grader of another base, rank or targets than the recipe's"
+                f"--start: {directory} holds a grader with another base, rank or targets than the recipe"
             ) from error
 
     def rounded(self) -> None:
-        """Round the adapter's matrices to what its file holds, float16."""
+        """Round the adapter's matrices to float16, the precision of its file."""
         with torch.no_grad():
             for parameter in self.model.parameters():
                 if parameter.requires_grad:
@@ -107,16 +107,16 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
 
 
 class GraderTokenizer:
-    """Texts as a grader reads them; special tokens that stand in a text are ordinary characters.
+    """A tokenizer for a grader's texts; special tokens within a text are ordinary characters.
 
     Raises:
-        TrainingError: The tokenizer has no tokens that begin a sequence and part texts.
+        TrainingError: The tokenizer has no single tokens that begin a sequence and separate texts.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         around = tokenizer.encode("").ids
         if len(around) != 2:
-            raise TrainingError("base: its tokenizer puts no single token before and behind a text")
+            raise TrainingError("base: its tokenizer should put one token before and one after a text")
         self._begin, self._separator = around
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
@@ -128,7 +128,7 @@ class GraderTokenizer:
         return [tuple(each.ids) for each in self._tokenizer.encode_batch_fast(normal, add_special_tokens=False)]
 
     def pieces(self, triples: Sequence[tuple[str, str, str]]) -> list[Pieces]:
-        """Return what is read of each (question, reference, answer)."""
+        """Return the pieces of each (question, reference, answer)."""
         ids = ids_by_text({text for triple in triples for text in triple}, self._tokenize)
         return [
             grader_input(*(ids[text] for text in triple), begin=self._begin, separator=self._separator)
@@ -159,7 +159,7 @@ class Judgement:
         return self._grader
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """Return the adapter at the recipe's rate, the head at its multiple."""
+        """Return the adapter with the recipe's rate, and the head with its multiple."""
         adapter = [each for each in self._grader.model.parameters() if each.requires_grad]
         return [(1.0, adapter), (self._recipe.training.head_rate, list(self._grader.head.parameters()))]
 
@@ -167,7 +167,7 @@ class Judgement:
         """Return the mean of the rows' weighted losses."""
         training = self._recipe.training
         chosen = self._batches[step]
-        # Another reference in every epoch.
+        # Every epoch uses another reference.
         epoch = step // self._batches.per_epoch
         bare = np.random.default_rng([training.seed, 2, step]).random(len(chosen)) < self._recipe.material.unasked
         sources = [self._unasked if each else self._asked for each in bare]
@@ -180,7 +180,7 @@ class Judgement:
         return {"cross_entropy": (self._weights[chosen] * losses).mean()}
 
     def evaluate(self) -> dict[str, float]:
-        """Nothing: the last step is kept."""
+        """Return {}, so that the last step is kept."""
         return {}
 
 
@@ -196,7 +196,7 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Return the piece of an answer with most of the reference's tokens, where the reason for its label stands."""
+    """Return the piece of an answer with most tokens of the reference, which decides its label."""
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 
@@ -208,7 +208,7 @@ def _fullest(pieces: Pieces) -> Piece:
 
 
 def row_logits(grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow]) -> NDArray[np.float64]:
-    """Return the logit of each row: the highest over its references and the pieces of its answer; float64 [rows]."""
+    """Return the logit of each row, float64 [rows]: the highest over its references and pieces."""
     triples = [(row.question, reference, row.prediction) for row in rows for reference in row.references]
     owners = [index for index, row in enumerate(rows) for _ in row.references]
     read = tokenizer.pieces(triples)

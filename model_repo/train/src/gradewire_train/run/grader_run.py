@@ -1,4 +1,4 @@
-"""The run of ``gradewire models train grader``."""
+"""Run ``gradewire models train grader``."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ LOGITS_FILE = "logits.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderRequest(Request):
-    """The command's options; `left_out` is the fold, from 1, whose questions are left out, and the number of folds."""
+    """The command's options; `left_out` is the omitted fold, from 1, and the number of folds."""
 
     rows: tuple[Path, ...]
     half: Half | None
@@ -60,7 +60,7 @@ class _GraderWork:
         self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
         self._scored = [*out, *scored]
         if not self._rows:
-            raise TrainingError("no row is left to train on: give --rows, or a drawn_rows above 0")
+            raise TrainingError("there is no row to train on. Give --rows, or a drawn_rows above 0")
         deterministic(recipe.training)
         encoder = base_encoder(request, recipe, MAX_TOKENS, console)
         self._base = encoder.base
@@ -96,7 +96,7 @@ class _GraderWork:
 
 
 def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
-    """Return the digest of recipe, base and rows: only a training of the same goes on from a checkpoint."""
+    """Return the digest of recipe, base and rows, which a checkpoint must match."""
     parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The training of an encoder for `sfve`: what a step reads and what is minimised."""
+"""Train an encoder for `sfve`: the examples and the loss of each step."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One training on all of its examples; without a `selection` the last step is kept."""
+    """A training on all of its examples; without a `selection` the last step is kept."""
 
     recipe: Recipe
     examples: Sequence[Example]
@@ -28,7 +28,7 @@ class Plan:
     selection: Selection | None = None
 
     def identity(self, base_sha256: str) -> str:
-        """Return the digest of all that decides what comes out, the base's weights among it."""
+        """Return the digest of everything that decides the result, including the base's weights."""
         texts_sha256 = examples_digest(self.examples)
         rows_sha256 = self.selection.digest if self.selection is not None else ""
         parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.course.evaluate_every]
@@ -38,15 +38,15 @@ class Plan:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Train `encoder`, as `load_base` gives it, in place, and leave the best step's weights in it.
+    """Train an `encoder` from `load_base` in place, and leave the best step's weights in it.
 
-    After every step `report` is called, and `stop`, which says whether to stop there and leave a checkpoint.
+    After every step, `report` is called, and `stop`, which returns True to stop there and leave a checkpoint.
 
-    Deterministic: what is drawn depends on seed and step only, torch's deterministic algorithms are asked for, and the
-    number of threads is the recipe's.
+    The result is deterministic: draws depend only on seed and step, torch uses deterministic algorithms, and the recipe
+    sets the number of threads.
 
     Raises:
-        TrainingError: The loss is no number, or the checkpoint is not this training's.
+        TrainingError: The loss is no finite number, or the checkpoint belongs to another training.
         OSError: A checkpoint cannot be written.
     """
     settings = plan.recipe.training
@@ -105,7 +105,7 @@ class _Contrast:
         return {} if self._plan.selection is None else self._plan.selection.spearman(self._encoder)
 
     def _vectors(self, ordered: Sequence[str]) -> Any:
-        # The same text twice in a batch goes through the encoder once.
+        # The encoder reads repeated texts of a batch only once.
         rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
         ids = [self._tokens.ids[text] for text in rows]
         with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.recipe.training.precision == "bfloat16"):
@@ -114,6 +114,6 @@ class _Contrast:
 
 
 def _base_vectors(encoder: TrainedEncoder, tokens: Tokens) -> Any:
-    # Not in inference mode, whose tensors may not stand in a graph of gradients.
+    # Inference mode is no option, because its tensors cannot be part of a graph of gradients.
     with torch.no_grad():
         return encoder.vectors([tokens.ids[text] for text in tokens.plain])

@@ -1,4 +1,4 @@
-"""The run of ``gradewire models train sfve``."""
+"""Run ``gradewire models train sfve``."""
 
 import shlex
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class _Sfve:
 
     def __init__(self, request: SfveRequest, recipe: Recipe, console: Console) -> None:
         if request.examples_path is not None:
-            # Nothing is made, so the recipe that is kept promises nothing.
+            # No texts are made, so the stored recipe must not list any.
             recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
         self._request, self._recipe = request, recipe
         self._rows = _labelled(request, recipe)
@@ -97,7 +97,7 @@ def _options_of_texts(request: SfveRequest) -> str:
 
 
 def _options_of_dev(request: SfveRequest) -> str:
-    # They decide which step is kept, so they are needed to make it again.
+    # These options select the step, so they are needed to repeat the training.
     if request.dev is None:
         return ""
     half = f" --dev-half {request.dev_half}" if request.dev_half else ""
@@ -119,7 +119,7 @@ def _examples(request: SfveRequest, recipe: Recipe) -> list[Example]:
     left = [task for task in TASKS if task in wanted]
     if left and not any(counts[task] for task in left):
         raise TrainingError(
-            f"texts: no example is asked for of {', '.join(left)} (each counts 0): give one a number under [texts] in "
-            "--recipe, or name other tasks by --only and --without"
+            f"texts: {', '.join(left)} all have 0 examples. Give one a number under [texts] in "
+            "--recipe, or name other tasks with --only and --without"
         )
     return make_examples(counts, request.files, seed=recipe.training.seed, wordnet=request.wordnet, only=wanted)

@@ -1,4 +1,4 @@
-"""Files that appear in a folder together, each of them complete."""
+"""Write files that appear in a folder together, each of them complete."""
 
 import shutil
 import tempfile
@@ -15,10 +15,10 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """Yield a new folder below `directory`, whose files move into that at the end; after an error none does.
+    """Yield a new folder below `directory`, and move its files up at the end; after an error, move none.
 
-    Other files there stay, but for old weights, which are removed first, and new ones come last: no build takes a
-    folder without weights for a model. What a killed process leaves of the folder, `remove_unfinished` removes.
+    Other files stay, except old weights, which are deleted first. New weights come last, so that no build uses an
+    incomplete folder. `remove_unfinished` removes the leftovers of a killed process.
 
     Raises:
         OSError: The directory cannot be written.
@@ -35,14 +35,14 @@ def staged(directory: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove what killed processes left of their `staged` folders; those of processes that are alive stay.
+    """Remove the `staged` folders of killed processes; those of running processes stay.
 
     Raises:
-        OSError: Something of it cannot be removed.
+        OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # Without a lock file or the folder of files it is not ours, or a process is just making it: it stays. One that
-        # is not found has just been finished or removed.
+        # A folder without lock file or folder of files is not ours, or is just being created, so it stays. A missing
+        # one was just finished or removed.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

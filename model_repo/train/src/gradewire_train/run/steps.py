@@ -1,4 +1,4 @@
-"""Optimiser steps, whatever is trained: reports, interruption, progress, and the best step kept."""
+"""Run optimiser steps for any training: reports, interruption, progress, and selection of the best step."""
 
 import math
 import signal
@@ -27,10 +27,10 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Make the first Ctrl-C a request to stop, of which `notify` is called; another one has its usual effect.
+    """Turn the first Ctrl-C into a request to stop and call `notify`; another Ctrl-C has its usual effect.
 
-    Yield a function that says whether a stop is requested. Outside the main thread, which alone may handle signals, it
-    never is.
+    Yield a function that returns True once a stop is requested. Outside the main thread, which alone may handle
+    signals, it never does.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -42,7 +42,7 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
         notify()
 
-    # None: the handler was not installed from Python, and cannot be put back.
+    # None: the handler was not installed from Python and cannot be restored.
     before = signal.signal(signal.SIGINT, request) or signal.SIG_DFL
     try:
         yield requested.is_set
@@ -52,12 +52,12 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Progress after a step; 0 is the base, before any.
+    """Progress after a step; step 0 is the base, before any training.
 
     Attributes:
-        figures: loss, its terms, and what `Task.evaluate` gives where the labelled rows were ranked.
-        examples_per_s: Since the training was started or resumed.
-        remaining_s: At that rate; NaN before the first step.
+        figures: loss, its terms, and the result of `Task.evaluate` if the labelled rows were ranked.
+        examples_per_s: Speed since the training was started or resumed.
+        remaining_s: Estimate at that speed; NaN before the first step.
     """
 
     step: int
@@ -69,7 +69,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step whose weights the model now has, and the curve of `Checkpoint`; unfinished, it left a checkpoint."""
+    """The step whose weights the model has now, and the curve of `Checkpoint`; if unfinished, it left a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -78,25 +78,25 @@ class Outcome:
 
 
 class Task(Protocol):
-    """The model that is trained, and its loss."""
+    """The trained model and its loss."""
 
     @property
     def model(self) -> Any:
-        """The module; its weights that want gradients are trained."""
+        """The module; its weights with gradients are trained."""
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """Weights by the factor of their learning rate."""
+        """Return weights with the factor of their learning rate."""
 
     def terms(self, step: int) -> Mapping[str, Any]:
         """Return the terms of the loss in a step, counted from 0: float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
-        """Rank labelled rows: values by name, `MEAN` among them, by which the best step is kept; {} keeps the last."""
+        """Rank labelled rows; return values by name. `MEAN` selects the best step; {} keeps the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The directory of a training, which is there, and the steps between evaluations (0: none) and checkpoints."""
+    """The existing directory of a training, and the steps between evaluations (0: none) and checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
@@ -105,18 +105,18 @@ class Course:
 
 
 def deterministic(settings: Optimisation) -> None:
-    """Make what follows the same in every run: torch's deterministic algorithms, the recipe's number of threads."""
+    """Make later computation deterministic: torch's algorithms and the recipe's number of threads."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
-    # What is allocated is written before it is read here; filling it first takes a fifth of the time.
+    # All memory is written before it is read. Filling it first would take a fifth of the time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 class Steps:
-    """One training, from its start or from a checkpoint, which is refused where it has another `identity`.
+    """A training from its start or from a checkpoint with the same `identity`.
 
     Raises:
-        TrainingError: The checkpoint is not this training's.
+        TrainingError: The checkpoint belongs to another training.
     """
 
     def __init__(self, task: Task, settings: Optimisation, identity: str, course: Course) -> None:
@@ -126,13 +126,13 @@ class Steps:
             [{"params": list(weights), "factor": factor} for factor, weights in task.rates()],
             lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay,
         )  # fmt: skip
-        # As a checkpoint has it, but for weights and optimiser: those are taken when one is saved.
+        # Weights and optimiser are added when a checkpoint is saved.
         self._state = Checkpoint(identity)
         if course.resume:
             self._restore(load_checkpoint(course.directory, identity))
 
     def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
-        """Run the steps that are left; see `gradewire_train.run.loop.train`."""
+        """Run the remaining steps; see `gradewire_train.run.loop.train`."""
         settings, state, every = self._settings, self._state, self._course.evaluate_every
         started, first = time.perf_counter() - state.seconds, state.step
         spent = state.seconds
@@ -163,16 +163,16 @@ class Steps:
 
     def _one_step(self) -> dict[str, float]:
         settings = self._settings
-        # What dropout draws in a step does not depend on how the run came there.
+        # Dropout in a step must not depend on earlier steps of this run.
         torch.manual_seed(settings.seed * 1_000_003 + self._state.step)
         self._task.model.train()
         terms = self._task.terms(self._state.step)
         if not terms:
-            raise TrainingError("objective: every term that these texts have weighs 0; give one a weight")
+            raise TrainingError("objective: all terms for these texts have weight 0. Give one a weight")
         loss = torch.stack(list(terms.values())).sum()
         figures = {"loss": loss.item(), **{name: term.item() for name, term in terms.items()}}
         if not math.isfinite(figures["loss"]):
-            raise TrainingError(f"step {self._state.step + 1}: the loss is {figures['loss']}; lower learning_rate")
+            raise TrainingError(f"step {self._state.step + 1}: the loss is {figures['loss']}. Lower learning_rate")
         rate = settings.learning_rate * schedule(self._state.step, settings.steps, settings.warmup)
         for each in self._optimizer.param_groups:
             each["lr"] = rate * each["factor"]
@@ -187,11 +187,11 @@ class Steps:
         found = self._task.evaluate()
         if math.isnan(found[MEAN]):
             raise TrainingError(
-                f"step {self._state.step}: the dev rows cannot be ranked: within every part all labels or all cosines "
-                "are equal; give other rows, or train without them"
+                f"step {self._state.step}: the dev rows cannot be ranked, because in every part all labels or all "
+                "cosines are equal. Give other rows, or train without --dev"
             )
         known = [row[MEAN] for row in self._state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
-        # The base itself (step 0) is no candidate: trained weights are what was asked for, and the card shows both.
+        # The base itself (step 0) is no candidate: the user wants trained weights, and the card shows both.
         if self._state.step and found[MEAN] > max(known, default=-2.0):
             self._state.best_step, self._state.best = self._state.step, trained_weights(self._task.model)
         return found
@@ -207,7 +207,7 @@ class Steps:
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Return the factor of the learning rate in a step, counted from 0: up in a line, then down along a cosine to 0."""
+    """Return the factor of the learning rate in a step, counted from 0: a linear rise, then a cosine down to 0."""
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / (rising + 1)
@@ -215,7 +215,7 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class TrainingConsole(ConsoleBars):
-    """Context in which `report` shows a training on `console`."""
+    """A context in which `report` shows a training on `console`."""
 
     def __init__(self, console: Console, steps: int) -> None:
         super().__init__(console, BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -224,11 +224,13 @@ class TrainingConsole(ConsoleBars):
             self._bars.add_task("", total=steps)
 
     def stopping(self) -> None:
-        """Say that the first Ctrl-C was heard."""
-        self._console.print("stopping after this step; Ctrl-C again stops at once, without a checkpoint of it")
+        """Confirm the first Ctrl-C."""
+        self._console.print(
+            "stopping after this step; a second Ctrl-C stops at once, without a checkpoint of this step"
+        )
 
     def report(self, step: StepReport) -> None:
-        """Show one step."""
+        """Show a step."""
         evaluated = MEAN in step.figures
         if evaluated:
             self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"

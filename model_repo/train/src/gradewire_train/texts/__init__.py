@@ -1,4 +1,4 @@
-"""Training examples from the user's files and from the built-in generator; no torch."""
+"""Make training examples from the user's files and from the built-in generator, without torch."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -24,17 +24,17 @@ def make_examples(
     wordnet: Path | None = None,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
-    """Return the examples that an encoder is trained on, task after task: the user's first, then generated ones.
+    """Return the training examples of an encoder, task by task: first the user's, then generated ones.
 
-    The user's questions with answers serve candidates, synonyms and descriptions, sentence pairs nli. The same files,
-    counts and seed give the same examples, whatever tasks `only` leaves out. `wordnet` is the directory of WordNet's
-    files (data.*, cntlist.rev), by default `usual_directory`.
+    The user's questions with answers serve candidates, synonyms and descriptions; sentence pairs serve nli. The same
+    files, counts and seed give the same examples, regardless of the tasks that `only` leaves out. `wordnet` is the
+    directory of WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
 
     Raises:
         TrainingError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
     """
     if unknown := set(counts) - set(TASKS):
-        raise TrainingError(f"there is no task {', '.join(sorted(unknown))}; tasks: {', '.join(TASKS)}")
+        raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")
 
     @cache
     def lexicon() -> Lexicon:
@@ -49,12 +49,12 @@ def make_examples(
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        # Where the user's files suffice, no WordNet is needed.
+        # If the user's files suffice, WordNet is not needed.
         if task in only and count > len(own):
             examples += generator().examples(task, count - len(own), seed=seed)
     return examples
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """Return the SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
+    """Return the SHA-256 over all examples in order, in hexadecimal; equal texts give equal digests on any machine."""
     return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

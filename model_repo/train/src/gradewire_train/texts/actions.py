@@ -1,4 +1,4 @@
-"""Verbs and adjectives: what somebody does, what something is like, against antonyms and others."""
+"""Draw verbs and adjectives (actions and qualities), against antonyms and others."""
 
 from random import Random
 
@@ -14,11 +14,11 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""The count in WordNet's tagged texts that most draws ask for; it has many words that nobody says of a room."""
+"""Least count in WordNet's tagged texts for most draws; WordNet has many words that nobody says of a room."""
 
 
 class Activities:
-    """Draws of verbs of WordNet that were met in its tagged texts."""
+    """Draws of verbs that occur in WordNet's tagged texts."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -29,7 +29,7 @@ class Activities:
         ]
 
     def doing(self, rng: Random) -> Draw | None:
-        """Ask what somebody does: "riding", "rides", "is riding"; wrong: another activity in the same form."""
+        """Ask about an action: "riding", "rides", "is riding"; wrong: another activity in the same form."""
         verb = rng.choice(self._verbs)
         doer = rng.choice(WORDS["doers"])
         past = rng.random() < 0.3
@@ -71,7 +71,7 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """Ask how something is: "large", "big"; looser: a similar word; wrong: the antonym and its like."""
+        """Ask about a quality: "large", "big"; looser: a similar word; wrong: the antonym and similar words."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
         subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text

@@ -1,4 +1,4 @@
-"""Draws over colours, lists, and yes and no."""
+"""Draw colours, lists, and yes and no."""
 
 from random import Random
 
@@ -16,7 +16,7 @@ _WRONG_ANSWERS = 3
 
 
 def coloured(rng: Random) -> Draw:
-    """One colour, or two: "grey", "gray"; looser: a shade; wrong: colours that nobody takes for it."""
+    """Return one colour, or two: "grey", "gray"; looser: a shade; wrong: clearly different colours."""
     subject = rng.choice(WORDS["coloured_things"])
     question, statement = (text.format(subject) for text in rng.choice(QUESTIONS["colour"]))
     name = rng.choice(tuple(_COLOURS))
@@ -40,7 +40,7 @@ def _two(rng: Random, question: str, statement: str, name: str, others: list[str
 
 
 def listed(rng: Random) -> Draw:
-    """Two to four items: other orders and joints; looser: introduced by a sentence; wrong: one exchanged, or all."""
+    """Return two to four items in other orders and forms; looser: with an addition; wrong: some or all replaced."""
     if rng.random() < 0.3:
         question, pool = "who are the members of the band", [person_name(rng).usual for _ in range(2 * _MOST_ITEMS)]
     else:
@@ -61,7 +61,7 @@ def _joined(items: list[str]) -> str:
 
 
 def answered(rng: Random) -> Draw:
-    """Yes or no: the bare word, other words for it, a sentence that says it; wrong: the other one likewise."""
+    """Return yes or no: the word, a synonym or a sentence; wrong: the opposite in the same forms."""
     subject, state = rng.choice(WORDS["subjects"]), rng.choice(WORDS["states"])
     agreed = rng.random() < 0.5
     right, wrong = (ANSWERS["yes"], ANSWERS["no"]) if agreed else (ANSWERS["no"], ANSWERS["yes"])

@@ -1,4 +1,4 @@
-"""Dates, years, spans and times of day in many formats, against another day, month or year."""
+"""Draw dates, years, spans and times of day in many formats, against another day, month or year."""
 
 import datetime as dt
 from random import Random
@@ -25,7 +25,7 @@ def dated(rng: Random) -> Draw:
     wrong = [day_forms(other)[shape] for other in _other_days(rng, day)]
     month_year = f"{_MONTHS[day.month - 1]} {day.year}"
     looser = [str(day.year), month_year, f"in {day.year}", f"{forms[0]} ({rng.choice(('premiere', 'in cinemas'))})"]
-    if rng.random() < 0.3:  # the year alone, asked against years
+    if rng.random() < 0.3:  # only the year, against other years
         wrong = [str(other.year) for other in _other_days(rng, day) if other.year != day.year]
         answer, looser = month_year if rng.random() < 0.5 else answer, [str(day.year), f"in {day.year}"]
     question, statement = _filled(rng, rng.choice(QUESTIONS["date"]))
@@ -51,7 +51,7 @@ def yeared(rng: Random) -> Draw:
 
 
 def spanned(rng: Random) -> Draw:
-    """Return a span of years: "1914-1918", "from 1914 to 1918"; wrong: one that is moved or longer."""
+    """Return a span of years: "1914-1918", "from 1914 to 1918"; wrong: a moved or longer one."""
     start = rng.randrange(_FIRST_YEAR, _LAST_YEAR - 30)
     end = start + rng.randrange(2, 30)
     same = (f"from {start} to {end}", f"{start} to {end}", f"between {start} and {end}", f"{start} until {end}")
@@ -91,7 +91,7 @@ def _day(rng: Random) -> dt.date:
 
 
 def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
-    """Return another year, another month, another day of the month, and an altogether different day; in no order."""
+    """Return days with another year, month or day, and entirely different days, in random order."""
     other = _day(rng)
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),
@@ -106,7 +106,7 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
 
 
 def day_forms(day: dt.date) -> list[str]:
-    """Return the ways to write a day; the first six in full or with a short month."""
+    """Return the forms of a day; the first six in full or with a short month."""
     month = _MONTHS[day.month - 1]
     parts = {"date": day, "month": month, "short": month[:3], "rank": ordinal(day.day)}
     return [form.format(**parts) for form in WORDS["day_forms"]]

@@ -1,4 +1,4 @@
-"""Draws: a question with right and wrong answers, checked, as an example of a task."""
+"""Turn draws (a question with right and wrong answers) into checked examples of a task."""
 
 import re
 import unicodedata
@@ -21,18 +21,18 @@ _SHOWN_CHARACTERS = 40
 
 _NEGATIVES = 2
 _DESCRIPTION_CHARACTERS = 90
-"""A statement that is longer is left for a shorter one: what is trained on costs by the token."""
+"""Longest statement to use, because training time grows with the tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One drawn question, without any particular style.
+    """A drawn question, without any particular style.
 
     Attributes:
-        statement: A sentence that answers it, "{}" where the answer stands; "" where there is none.
-        answer: The reference; `same` are other ways to say it.
-        looser: Right too, with more or less detail than `answer`.
-        wrong: Answers of the same kind that are wrong, the most alike first or in any order.
+        statement: Sentence that answers it, with "{}" for the answer; "" without one.
+        answer: The reference; `same` holds other wordings of it.
+        looser: Right answers with more or less detail than `answer`.
+        wrong: Wrong answers of the same kind, the most similar first or in any order.
     """
 
     question: str
@@ -44,9 +44,9 @@ class Draw:
 
 
 def normal(text: str) -> str:
-    """Return the text as answers are compared: NFKC, case-folded, without articles, accents and punctuation.
+    """Return the text in the form for comparisons: NFKC, case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" are the same; a sign between digits stays ("1.5" is not "15"), and so does a minus before one.
+    "The Café" and "cafe" are equal. Signs between digits stay ("1.5" is not "15"), and so does a minus before a digit.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -58,9 +58,9 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """Return the draw without repeats and without wrong answers that equal a right one; None where nothing is left.
+    """Return the draw without repeats and without wrong answers that equal a right one; None if nothing is left.
 
-    A wrong answer that is right would teach the opposite, so whatever equals a right one after `normal` goes.
+    A right answer among the wrong ones would teach the opposite, so answers are compared after `normal`.
     """
     if draw is None:
         return None
@@ -74,7 +74,7 @@ def checked(draw: Draw | None) -> Draw | None:
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Texts that are not blank, each form once, in their order."""
+    """Return texts that are not blank, each form once, in order."""
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
@@ -84,30 +84,30 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Return whether to keep a drawn example: its positive has other words, and no negative is like either.
+    """Return True to keep a drawn example: its positive has other words, and no negative equals either.
 
-    Texts are compared as `normal` has them, without accents, articles and punctuation: there are others to draw. What
-    somebody wrote as an example is held to `contradiction` alone.
+    Texts are compared after `normal`, which may reject too many, because others can be drawn. A user's own examples
+    only have to pass `contradiction`.
     """
     right = {normal(example.anchor), normal(example.positive)}
     return bool(example.negatives) and not contradiction(example) and right.isdisjoint(map(normal, example.negatives))
 
 
 def contradiction(example: Example) -> str:
-    """Return what in an example teaches nothing, or the opposite of what it should; "" where nothing does.
+    """Return the reason why an example teaches nothing, or the opposite of the right answer; "" without one.
 
-    A negative is the right answer where it differs in case, blanks, Unicode's form (composed or not) or a full stop at
-    the end only. Other signs may be all that tells answers apart: "C++" and "C#", "5" and "-5", "A+" and "A-".
+    A negative counts as right if it differs only in case, blanks, Unicode form (composed or not) or a final full stop.
+    Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
     """
     if not all(each.strip() for each in example.answers):
         return "anchor, positive and negatives should not be blank"
     if example.anchor == example.positive:
-        return "anchor and positive are the same text, from which nothing is learnt"
+        return "anchor and positive should be different texts"
     right = {_form(example.anchor), _form(example.positive)}
     for negative in example.negatives:
         if _form(negative) in right:
             shown = negative[:_SHOWN_CHARACTERS]
-            return f"the negative {shown!r} is the anchor or the positive but for case, blanks or a full stop"
+            return f"the negative {shown!r} equals the anchor or the positive except for case, blanks or a full stop"
     return ""
 
 
@@ -121,7 +121,7 @@ Kind = Callable[[Random], Draw | None]
 
 
 def contrasted(rng: Random, task: str, draw: Draw) -> Example:
-    """Return another way to say the answer as the positive, now and then one with more or less detail."""
+    """Return an example with another wording as the positive, sometimes one with more or less detail."""
     loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
     positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
     anchor = draw.answer
@@ -133,7 +133,7 @@ def contrasted(rng: Random, task: str, draw: Draw) -> Example:
 
 
 def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
-    """A less common answer as the positive: of other detail where there is one; `elsewhere` answers another question.
+    """Return an example with a less common positive, if possible with other detail; `elsewhere` is a negative.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate answers", whose negative is an answer drawn from all.
     """
@@ -145,11 +145,10 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """Return a sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
+    """Return an example with a sentence around the answer as positive, and the same around a wrong answer as negative.
 
-    A training may ask by them that an answer in a sentence is scored as it is alone: mostly the second negative is the
-    answer that the first one puts into a sentence. The others have a sentence that says right and wrong the other way
-    round, or a refusal.
+    The second negative is usually that wrong answer alone, so that a training can score answers alone and in a sentence
+    alike. Some examples have a sentence that swaps right and wrong, or a refusal instead.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """

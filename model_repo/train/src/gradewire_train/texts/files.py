@@ -1,4 +1,4 @@
-"""Examples from files: the user's own, and drawn ones that were kept."""
+"""Read examples from files: the user's own, and stored drawn ones."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,9 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples.
 
     Raises:
-        TrainingError: The file cannot be read, a line is no example or teaches the opposite of what it should (the
-            message names it), or there is none.
+        TrainingError: The file cannot be read or holds no example, or a line is no example or teaches the opposite of
+            the
+            right answer (the message names it).
     """
     found = []
     for where, example in json_lines(path, Example):
@@ -36,7 +37,7 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def write_examples(examples: Iterable[Example], path: Path) -> None:
-    """Write examples as `read_examples` reads them."""
+    """Write examples in the format of `read_examples`."""
     with path.open("w", encoding="utf-8") as file:
         for example in examples:
             file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
@@ -45,13 +46,13 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Examples of the tasks in `only`, at most `counts` of each; a task that the files give nothing for is left out.
+    """Return examples of the tasks in `only`, at most `counts` of each; leave out tasks without material.
 
-    The largest count decides how many questions are read. The lexicon, which knows synonyms of their answers, is asked
-    for only where there are questions.
+    The largest count decides how many questions are read. The lexicon, for synonyms of answers, is loaded only if there
+    are questions.
 
     Raises:
-        TrainingError: A file or a line is not as it should be.
+        TrainingError: A file or a line is invalid.
     """
     found: dict[str, list[Example]] = {}
     most = max((counts.get(task, 0) for task in _TASKS), default=0)

@@ -1,4 +1,4 @@
-"""The built-in generator: every example is a function of seed, task and number, and needs WordNet's files only."""
+"""Generate examples: each one depends only on seed, task, number and WordNet's files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
@@ -20,7 +20,7 @@ Weighted = tuple[tuple[Kind, float], ...]
 
 
 class Generator:
-    """Makes examples of all tasks."""
+    """A maker of examples for all tasks."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         things, places, people = Things(lexicon), Places(lexicon), People(lexicon)
@@ -53,10 +53,10 @@ class Generator:
         )
 
     def example(self, task: str, number: int, *, seed: int) -> Example:
-        """One example, the same whenever it is asked for.
+        """Return an example, always the same for the same arguments.
 
         Raises:
-            TrainingError: WordNet's files hold too little to make one from.
+            TrainingError: WordNet's files hold too little for an example.
         """
         rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
         for _ in range(_TRIES):
@@ -65,13 +65,13 @@ class Generator:
                 example = self._made(rng, task, draw)
                 if sound(example):
                     return example
-        raise TrainingError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
+        raise TrainingError(f"WordNet's files hold too little to make examples of {task}. Check that they are complete")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """Yield the first `count` examples of a task that differ from one another; fewer where there are no more.
+        """Yield the first `count` different examples of a task; fewer if no more can be made.
 
         Raises:
-            TrainingError: As `example`.
+            TrainingError: See `example`.
         """
         seen: set[Example] = set()
         for number in range(_ATTEMPTS * count):

@@ -1,4 +1,4 @@
-"""WordNet's neighbourhoods: synonyms, safe non-synonyms, and sentence pairs over them."""
+"""Use WordNet's relations: synonyms, safe non-synonyms, and sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ _WRONG_GLOSSES = 2
 
 
 class Lexicon:
-    """WordNet with what the generator asks of it; `decent` are all synsets that may be drawn.
+    """WordNet with the generator's queries; `decent` holds all synsets that may be drawn.
 
-    A sibling that is a synonym in another sense, or is broader or narrower in one, would be a negative that is right:
-    `siblings` leaves all of these out.
+    A sibling that is a synonym in another sense, or is broader or narrower in one, would be a right answer among the
+    negatives, so `siblings` leaves it out.
     """
 
     def __init__(self, wordnet: WordNet) -> None:
@@ -40,7 +40,7 @@ class Lexicon:
         return [each for each in self.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)]
 
     def instances(self, topic: int) -> Sequence[Synset]:
-        """Return the instances of kinds, such as people or places, of a topic."""
+        """Return the instances of kinds, such as persons or places, in a topic."""
         return [each for each in self.decent if each.key[0] == "n" and each.topic == topic and each.linked("@i")]
 
     def synset(self, key: Key) -> Synset:
@@ -52,12 +52,12 @@ class Lexicon:
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
-        """Return all words that share a sense with `word`, lower-cased, itself included."""
+        """Return all words that share a sense with `word`, lower-cased, including itself."""
         synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
     def siblings(self, synset: Synset, rng: Random, most: int) -> list[str]:
-        """Words of other synsets below the same broader one, drawn; none of them may mean the same or include it."""
+        """Return random words of sibling synsets; none of them may mean the same or include it."""
         cousins = [key for parent in synset.linked(*_BROADER) for key in self.synset(parent).linked(*_NARROWER)]
         found: list[str] = []
         for _ in range(_TRIES * most if cousins else 0):
@@ -70,7 +70,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Return whether no sense of `word` is the synset, broader or narrower than it, or close to it."""
+        """Return True if no sense of `word` is the synset, broader or narrower than it, or close to it."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -82,7 +82,7 @@ class Lexicon:
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
-        """Yield what the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""
+        """Yield the synsets that this one is part of, nearest first: Milan, Lombardy, Italy, Europe."""
         seen = {key}
         while parts := [whole for whole in self.synset(key).linked("#p") if whole not in seen]:
             key = parts[0]
@@ -101,7 +101,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return whether it is a common word or phrase of at most three words, without capitals, digits and signs."""
+    """Return True for a common word or phrase of at most three words, without capitals, digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -110,7 +110,7 @@ def _within(name: str, word: str) -> bool:
 
 
 class Sentences:
-    """Draws without a question: the anchor and its paraphrase or entailment, against what contradicts it."""
+    """Draws without a question: an anchor and its paraphrase or entailment, against contradictions."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -121,7 +121,7 @@ class Sentences:
         self._defined = [each for each in lexicon.nouns if 3 <= len(each.definition.split()) <= _GLOSS_WORDS]
 
     def definition(self, rng: Random) -> Draw | None:
-        """Define a word, with one of its names and with another; against other words' definitions."""
+        """Define a word, with one of its names and with another; wrong: other words' definitions."""
         synset = rng.choice(self._defined)
         word = synset.words[0].text
         gloss = synset.gloss
@@ -137,7 +137,7 @@ class Sentences:
         return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG_GLOSSES]))
 
     def scene(self, rng: Random) -> Draw | None:
-        """A short scene, turned round or told with broader words; against its contradiction and another scene."""
+        """Return a short scene, reversed or with broader words; wrong: its contradiction and another scene."""
         actor = rng.choice(self._met[_ANIMAL if rng.random() < 0.2 else _PERSON])
         thing = rng.choice(self._met[_ARTEFACT])
         active, turned, denied = rng.choice(ANSWERS["scenes"])

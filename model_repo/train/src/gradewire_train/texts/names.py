@@ -1,4 +1,4 @@
-"""Made-up names of people and titles of works, against others."""
+"""Draw invented names of persons and titles of works, against others."""
 
 from dataclasses import dataclass
 from random import Random
@@ -20,7 +20,7 @@ _SURNAME_ALONE = 0.4
 
 
 def title(rng: Random) -> str:
-    """Return a title nobody has to know: "The Silent Harbour"."""
+    """Return an invented title: "The Silent Harbour"."""
     quality, thing, other = rng.choice(WORDS["title_qualities"]), rng.choice(_TITLE_THINGS), rng.choice(_TITLE_THINGS)
     shape = rng.randrange(_TITLE_SHAPES)
     if shape == 0:
@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Return a title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+    """Return a title without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
@@ -68,15 +68,15 @@ class Name:
 
 
 def person_name(rng: Random) -> Name:
-    """Return a name out of a first, a middle and a last one."""
+    """Return a first, a middle and a last name."""
     first, middle = rng.sample([*_NICKNAMES, *WORDS["first_names"]], 2)
     return Name(first, middle, rng.choice(_LAST_NAMES))
 
 
 def named(rng: Random) -> Draw:
-    """Ask who it was: forms of one name, against names that share a part with it and names that share nothing.
+    """Ask for a person: forms of one name, against names that share a part with it and names that share nothing.
 
-    Where one of the forms is a surname alone, nobody of that family is among the wrong answers.
+    If a form is the surname alone, no wrong answer has this surname.
     """
     name = person_name(rng)
     question, statement = rng.choice(QUESTIONS["name"])
@@ -125,7 +125,7 @@ def _short_forms(rng: Random, name: Name) -> tuple[str, ...]:
 
 
 def _others(rng: Random, name: Name) -> list[str]:
-    """Somebody else altogether, somebody of the same family, somebody with the same first name; in no order."""
+    """Return names of a stranger, a relative, and a person with the same first name, in random order."""
     others = [person_name(rng) for _ in range(_STRANGERS)]
     wrong = [other.usual for other in others if other.last != name.last]
     stranger = others[0]

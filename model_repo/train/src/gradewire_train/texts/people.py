@@ -1,4 +1,4 @@
-"""People and places of WordNet, against others of their kind."""
+"""Draw persons and places of WordNet, against others of their kind."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def _by_class(instances: Sequence[Synset]) -> Mapping[Key, list[Synset]]:
 
 
 class People:
-    """Draws of instances of people in WordNet."""
+    """Draws of persons in WordNet."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._people = [each for each in lexicon.instances(_PERSON_TOPIC) if len(each.words) > 1]
@@ -66,7 +66,7 @@ class People:
 
 
 class Places:
-    """Draws of instances of places in WordNet, with what they are part of."""
+    """Draws of places in WordNet, with the larger places around them."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -74,7 +74,7 @@ class Places:
         self._by_class = _by_class(self._places)
 
     def located(self, rng: Random) -> Draw | None:
-        """Ask where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
+        """Ask for a place: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]
@@ -97,7 +97,7 @@ class Places:
         return Draw(question.format(**blanks), statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
 
     def _chain(self, place: Synset) -> list[str]:
-        """Return the countries, states and provinces that it is in, the smallest first."""
+        """Return the countries, states and provinces around a place, smallest first."""
         wholes = [
             whole.words[0].text
             for whole in self._lexicon.wholes(place.key)
@@ -110,7 +110,7 @@ class Places:
         return f"{place.words[0].text}, {chain[-1]}" if wide and chain else place.words[0].text
 
     def _apart(self, other: Synset, place: Synset) -> bool:
-        """Neither is part of the other, and they share no name."""
+        """Return True if neither place is part of the other and they share no name."""
         around = {place.key, *(whole.key for whole in self._lexicon.wholes(place.key))}
         beyond = {other.key, *(whole.key for whole in self._lexicon.wholes(other.key))}
         shared = {word.text for word in other.words} & {word.text for word in place.words}

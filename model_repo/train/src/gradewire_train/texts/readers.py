@@ -1,4 +1,4 @@
-"""The user's own files of questions with answers, and of sentence pairs, as training texts."""
+"""Read the user's own files of questions with answers, and of sentence pairs, as training texts."""
 
 import hashlib
 import logging
@@ -20,7 +20,7 @@ from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""The longest text; encoders read some 500 characters of it at most."""
+"""The longest text; encoders read at most some 500 characters of it."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -40,17 +40,17 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """The fault of a line: the field and what is expected of it."""
+    """An error in a line: the field and its expected content."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
-    """Yield what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
+    """Yield the result of `parse` for each line, with the line's number from 1; skip blank lines and None.
 
-    The file is read as it is consumed. Bad lines, for which `parse` raises `FieldError`, may be skipped; how many they
-    were and what was wrong with the first is logged at the end.
+    The file is read lazily. Bad lines, for which `parse` raises `FieldError`, may be skipped; a warning at the end
+    gives their number and the first error.
 
     Raises:
-        TrainingError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
+        TrainingError: The file cannot be read, a bad line may not be skipped, or no line is good.
     """
     skipped, first, good = 0, "", 0
     for number, line in numbered_lines(path):
@@ -59,7 +59,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
         except FieldError as error:
             if not skip_bad_lines:
                 raise TrainingError(
-                    f"{path}, line {number}: {error}; mend the line, or leave such lines out with --skip-bad-lines"
+                    f"{path}, line {number}: {error}. Correct the line, or skip bad lines with --skip-bad-lines"
                 ) from error
             skipped, first = skipped + 1, first or f"line {number}: {error}"
             continue
@@ -67,29 +67,29 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
         if parsed is not None:
             yield number, parsed
     if skipped:
-        _log.warning("%s: %d bad lines left out; the first: %s", path, skipped, first)
+        _log.warning("%s: skipped %d bad lines; the first: %s", path, skipped, first)
     if not good:
-        raise TrainingError(f"{path} holds no line that can be used; {first or 'it is empty'}")
+        raise TrainingError(f"{path} holds no usable line: {first or 'it is empty'}")
 
 
 def text(row: Row, field: str) -> str:
-    """Return the field's text: NFC, blanks and control characters as single blanks.
+    """Return the field's text: NFC, with single blanks for white space and control characters.
 
     Raises:
-        FieldError: It is missing, no text, blank, or longer than 2 000 characters.
+        FieldError: The field is missing, no text, blank, or longer than 2 000 characters.
     """
     if field not in row:
         there = ", ".join(f"{name!r:.40}" for name in sorted(row)[:_MOST_NAMES])
-        raise FieldError(f'there is no field "{field}" (fields: {there or "none"})')
+        raise FieldError(f'field "{field}" is missing (fields: {there or "none"})')
     return clean(row[field], field)
 
 
 def clean(value: object, field: str) -> str:
-    """Return what `text` does, for a value that was taken out of the field `field`."""
+    """Return `value`, from the field `field`, in the form of `text`."""
     if not isinstance(value, str):
-        raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
+        raise FieldError(f'field "{field}": should be a text, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
-        raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
+        raise FieldError(f'field "{field}": {len(value)} characters, but at most {_MOST_CHARACTERS} are read')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')
@@ -102,14 +102,14 @@ def _object(line: bytes) -> Row:
     except ValueError as error:
         raise FieldError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
-        raise FieldError(f"a JSON object is expected, not {type(row).__name__}")
+        raise FieldError(f"should be a JSON object, not {type(row).__name__}")
     return row
 
 
 class Sample(Generic[T]):
-    """Keeps all entries of the `size` keys, at least 1, whose hashes with the seed are smallest.
+    """A sample of keys: all entries of the `size` keys (at least 1) with the smallest seeded hashes.
 
-    Which keys are kept depends on the seed and the keys alone, not on their order, and all entries of a key are kept.
+    The sample depends only on the seed and the keys, not on their order.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
@@ -128,7 +128,7 @@ class Sample(Generic[T]):
             self._cut()
 
     def groups(self) -> Iterator[list[T]]:
-        """Return the groups that were kept, by their hashes: an order that is as good as random."""
+        """Return the groups in the sample, ordered by hash, which is as good as random."""
         self._cut()
         return (self._groups[name] for name in sorted(self._groups))
 
@@ -150,14 +150,14 @@ class Pair:
 
 
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
-    """Yield at most `most` examples, one for a premise, drawn by seed from all files of pairs.
+    """Yield at most `most` examples, one per premise, drawn by seed from all files of pairs.
 
-    A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2; lines whose label
-    is "-" or -1, on which annotators disagreed, are left out), or `anchor`, `positive` and `negative` or `negatives`.
-    Premises without a contradiction get another premise's hypothesis as negative.
+    A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
+    `positive` and `negative` or `negatives`. Labels "-" and -1, for disagreement, are skipped. Premises without a
+    contradiction get another premise's hypothesis as negative.
 
     Raises:
-        TrainingError: A file or a line is not as it should be.
+        TrainingError: A file or a line is invalid.
     """
     sample: Sample[Pair] = Sample(most, seed=seed)
     for path in files.nli_pairs:
@@ -188,7 +188,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     if column("anchor") in row:
         negatives = row.get(column("negatives"), [row[column("negative")]] if column("negative") in row else [])
         if not isinstance(negatives, list):
-            raise FieldError(f'field "{column("negatives")}": a list of texts is expected')
+            raise FieldError(f'field "{column("negatives")}": should be a list of texts')
         against = tuple(clean(each, column("negatives")) for each in negatives)
         return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
     premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
@@ -196,7 +196,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     label = _NLI_LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
     if label is None:
         raise FieldError(
-            f'field "{column("label")}": entailment, neutral, contradiction, 0, 1 or 2 is expected, not {written!r:.40}'
+            f'field "{column("label")}": should be entailment, neutral, contradiction, 0, 1 or 2, not {written!r:.40}'
         )
     entailed = (hypothesis,) if label == "entailment" else ()
     contradicting = (hypothesis,) if label == "contradiction" else ()
@@ -215,10 +215,10 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
     """Return at most `most` questions, drawn by seed from all files of questions.
 
     Each line has `question` and `answers` (texts, repeated as annotators gave them, or objects with `answer`) or
-    `answer`; other fields are ignored. `files.columns` says which of the file's fields stand for these.
+    `answer`; other fields are ignored. `files.columns` maps these names to the file's.
 
     Raises:
-        TrainingError: A file or a line is not as it should be.
+        TrainingError: A file or a line is invalid.
     """
     sample: Sample[Question] = Sample(most, seed=seed)
     columns, skip_bad_lines = files.columns, files.skip_bad_lines
@@ -229,10 +229,10 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 
 
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
-    """A draw for each question: WordNet's synonyms of its answer, annotators' other answers, and others' answers.
+    """Yield a draw for each question: synonyms of its answer, annotators' other answers, and wrong answers.
 
-    Wrong answers are those of questions that begin alike, where there are any, and antonyms. An answer that is among
-    the question's own, or shares a sense with its first, is none.
+    Wrong answers are antonyms and answers to questions with the same beginning, if any. Answers of the question itself,
+    or with a sense of its first answer, are excluded.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """
@@ -263,9 +263,9 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
         return Question(asked, (text(row, columns.get("answer", "answer")),))
     given = row[name]
     if not isinstance(given, list) or not given:
-        raise FieldError(f'field "{name}": a list of texts is expected')
+        raise FieldError(f'field "{name}": should be a list of texts')
     if len(given) > _MOST_ANSWERS:
-        raise FieldError(f'field "{name}": {len(given)} answers, at most {_MOST_ANSWERS} are read')
+        raise FieldError(f'field "{name}": {len(given)} answers, but at most {_MOST_ANSWERS} are read')
     answers = [clean(each.get("answer") if isinstance(each, dict) else each, name) for each in given]
     forms: dict[str, str] = {}
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Nouns of kinds: what is shown, made, eaten; and terms asked for by their definitions."""
+"""Draw nouns of kinds (visible, made or edible things), and terms by their definitions."""
 
 import re
 from random import Random
@@ -20,14 +20,14 @@ _GLOSS_WORDS = 9
 _ASIDE_WORDS = 5
 _LONG_WORD = 6
 _DEEP = 6
-"""So many synsets above it, and a broader word is no longer as wide as "object" or "substance"."""
+"""Number of synsets above a broader word from which it is narrower than "object" or "substance"."""
 _MET = 0.7
 _BROAD_CHILDREN = 60
-"""A broader word with more kinds below it than this says too little to count as an answer."""
+"""A broader word with more kinds below it is too vague for an answer."""
 
 
 class Things:
-    """Draws of nouns: `shown` by what is seen, `term` by what a word means."""
+    """Draws of nouns: `shown` by sight, `term` by meaning."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -42,7 +42,7 @@ class Things:
         ]
 
     def shown(self, rng: Random) -> Draw | None:
-        """Return a thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
+        """Return a visible thing: synonyms, plural, article; wrong: siblings and antonyms."""
         topic = rng.choices(tuple(_ASKED), self._weights)[0]
         met, every = self._topics[topic]
         synset = rng.choice(met if rng.random() < _MET else every)
@@ -50,7 +50,7 @@ class Things:
         return self._draw(rng, synset, question, statement)
 
     def term(self, rng: Random) -> Draw | None:
-        """Return a word asked for by its definition."""
+        """Ask for a word by its definition."""
         synset = rng.choice(self._defined)
         gloss = re.sub(r"\([^)]*\)", "", synset.definition).split(";")[0].strip()
         words = {word for name in synset.words for word in name.text.lower().split()}
@@ -75,7 +75,7 @@ class Things:
         return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
 
     def _wrong(self, rng: Random, synset: Synset) -> list[str]:
-        """Antonyms, siblings, and other words of the topic; abstract siblings mean too nearly the same."""
+        """Return antonyms, siblings, and other words of the topic; abstract siblings are too similar."""
         siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]
@@ -83,7 +83,7 @@ class Things:
         return [*self._lexicon.antonyms(synset), *siblings, *distant][:_WRONG]
 
     def _looser(self, rng: Random, synset: Synset, name: str) -> tuple[str, ...]:
-        """Right with more or less detail: a kind of it, what it is a kind of, a detail, half of its name, an aside."""
+        """Return right answers with more or less detail: narrower or broader terms, half of a name, an addition."""
         around = [self._lexicon.synset(key) for key in some(rng, synset.linked("~"), 1)]
         for key in synset.linked("@")[:1]:
             broader = self._lexicon.synset(key)

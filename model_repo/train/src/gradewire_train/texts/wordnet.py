@@ -1,7 +1,7 @@
-"""WordNet's data files read wholly: synsets with their words, neighbours and definitions (wndb(5WN), cntlist(5WN)).
+"""Read WordNet's data files: synsets with their words, neighbours and definitions (wndb(5WN), cntlist(5WN)).
 
-The generator walks over all of it, so it is read once, about 2 s; nothing of NLTK is needed, whose reader wants files
-that Debian leaves out.
+The generator needs all of it, so it is read at once, in about 2 s. NLTK's reader would need files that Debian leaves
+out.
 """
 
 import gc
@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from gradewire_train import TrainingError
 
 ADVICE: Final = (
-    "name the directory with --wordnet or in the variable WNSEARCHDIR (Debian: apt-get install wordnet-base puts it "
-    "into /usr/share/wordnet)"
+    "name the directory with --wordnet or in WNSEARCHDIR (Debian: apt-get install wordnet-base installs to "
+    "/usr/share/wordnet)"
 )
 _DEBIAN: Final = Path("/usr/share/wordnet")
 _PARTS: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -29,11 +29,11 @@ _ENDS: Final = re.compile(r"[0-9a-f]{4}")
 _SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
 
 Key = str
-"""A synset's name: its part of speech and its offset in the data file, "n02084071"."""
+"""A synset's name: part of speech and offset in the data file, "n02084071"."""
 
 
 def usual_directory() -> Path:
-    """Return the directory of WordNet's own programs: $WNSEARCHDIR, $WNHOME/dict; else that of Debian's package."""
+    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or that of Debian's package."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -42,7 +42,7 @@ def usual_directory() -> Path:
 
 
 class Word(NamedTuple):
-    """A word or phrase as WordNet writes it, with blanks, and its count in this sense in tagged texts, mostly 0."""
+    """A word or phrase in WordNet's spelling, with blanks, and its count in this sense in tagged texts, usually 0."""
 
     text: str
     met: int
@@ -50,15 +50,16 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """Words of one meaning.
+    """Words with one meaning.
 
     Attributes:
         key: See `Key`.
-        topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 people (lexnames(5WN)).
-        words: The most usual first, as a rule.
-        pointers: The file's fields for links, four each: symbol ("@" leads to a broader synset), offset, part of
-            speech, and the numbers of the two words that it links, two hexadecimal digits each.
-        definition: The gloss without its examples.
+        topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 persons (lexnames(5WN)).
+        words: Words, usually the most common first.
+        pointers: Links, four fields each: symbol ("@" leads to a broader synset), offset, part of speech, and the
+            numbers
+            of the two linked words, two hexadecimal digits each.
+        definition: Gloss without its examples.
     """
 
     key: Key
@@ -74,12 +75,12 @@ class Synset:
 
     @property
     def gloss(self) -> str:
-        """The first definition, without what stands in brackets."""
+        """The first definition, without bracketed parts."""
         return re.sub(r"\s*\([^)]*\)", "", self.definition).split(";")[0].strip()
 
     @property
     def coarse(self) -> bool:
-        """True where WordNet says that its words insult; they are not trained on."""
+        """True if WordNet calls its words insulting; they are not trained on."""
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
@@ -87,7 +88,7 @@ class Synset:
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Antonyms of its first word: synset and number of the word there, counted from 1; 0 is the whole synset."""
+        """Return the antonyms of the first word: synset and number of the word there, from 1; 0 is the whole synset."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()
@@ -103,7 +104,7 @@ class WordNet:
     """The synsets by key, in the files' order.
 
     Raises:
-        TrainingError: A file is missing or is not in WordNet's format.
+        TrainingError: A file is missing or not in WordNet's format.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -114,11 +115,11 @@ class WordNet:
                     synset.key: synset for part in _PARTS for synset in _synsets(directory, part, counts)
                 }
         except OSError as error:
-            raise TrainingError(f"WordNet's files cannot be read in {directory}: {error.strerror}; {ADVICE}") from error
+            raise TrainingError(f"cannot read WordNet's files in {directory}: {error.strerror}; {ADVICE}") from error
 
     @cached_property
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
-        """Keys of all synsets that a lower-cased word or phrase is in, of all parts of speech."""
+        """Keys of all synsets of a lower-cased word or phrase, for all parts of speech."""
         found: dict[str, list[Key]] = {}
         with _uncollected():
             for key, synset in self.synsets.items():
@@ -129,7 +130,7 @@ class WordNet:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without garbage collections, which would take half of the time of reading."""
+    """Pause garbage collection, which would take half of the reading time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -164,7 +165,7 @@ def _synset(line: str, part: str, counts: Mapping[str, int]) -> Synset:
     sense = f"{_SENSE_TYPES[fields[2]]}:{fields[1]}"
     words = []
     for name, number in zip(names, numbers, strict=True):
-        bare = name.partition("(")[0]  # adjectives may carry where they stand: galore(ip)
+        bare = name.partition("(")[0]  # adjectives may end in their position: galore(ip)
         count = counts.get(f"{bare.lower()}%{sense}:{int(number, 16):02d}", 0)
         words.append(Word(bare.replace("_", " "), count))
     start = 5 + 2 * size
@@ -187,5 +188,7 @@ def _counts(path: Path) -> Mapping[str, int]:
                 lemma, _, sense = key.partition("%")
                 counts[f"{lemma}%{':'.join(sense.split(':')[:3])}"] = int(count)
             except ValueError as error:
-                raise TrainingError(f"{path}, line {number}: three fields expected (cntlist(5WN)); {ADVICE}") from error
+                raise TrainingError(
+                    f"{path}, line {number}: should have three fields (cntlist(5WN)); {ADVICE}"
+                ) from error
     return counts
