@@ -192,7 +192,7 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## run lint and unit tests without s
 
 lint: $(VENV)/.dev-installed ## run ruff (all rules), mypy --strict, import-linter (rooms, no circles) and the law of files
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples .ci; $(BIN)/lint-imports --no-logo; \
-	$(BIN)/python .ci/law_of_files.py
+	$(BIN)/python .ci/law_of_files.py; $(BIN)/python .ci/plain_words.py
 
 bench-data: $(VENV)/.dev-installed ## download the labelled rows of the benchmarks into DATA=.data (FROM=DIR: from a local copy)
 	@$(TIMED); $(BIN)/python -m benchmarks.data get --data $(DATA) $(if $(FROM),--from $(FROM)) $(ARGS)

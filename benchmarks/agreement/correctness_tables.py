@@ -134,7 +134,7 @@ def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, 
         blocks += [f"**{name}**, {len(each.rows.rows)} rows.", agreement_table(each.rows, each.probabilities)]
     blocks += ["**Reliability.**", _calibration_table(sets)]
     blocks += ["**Accuracy where the least certain answers are left out** (by probability alone).", _risk_table(sets)]
-    blocks += ["**Abstention** at the confidences that `correctness` is asked for.", _abstention_table(sets)]
+    blocks += ["**Abstention** at the requested confidences of `correctness`.", _abstention_table(sets)]
     if ablation:
         blocks += [
             "**Groups of features left out**, cross-validated over questions, and with each source left out.",

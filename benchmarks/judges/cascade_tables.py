@@ -153,7 +153,7 @@ def estimates_table(rows: CascadeRows, judge: str) -> str:
             rows.judge_scores,
             band,
         ),
-        "people's share right": (rows.scores, rows.right.astype(np.float64), nobody),
+        "annotators' share right": (rows.scores, rows.right.astype(np.float64), nobody),
     }
     for name, (scores, judged, known) in gold.items():
         naive = float(scores.mean() - judged.mean())

@@ -38,7 +38,7 @@ def table(measurements: Sequence[Measurement]) -> str:
     missed = sum(not each.holds for each in measurements)
     said = f"Measured {when} on {', '.join(sorted({each.machine for each in measurements}))}."
     said += (
-        f" **{missed}** of {len(measurements)} figures miss what is promised."
+        f" **{missed}** of {len(measurements)} measurements miss their promise."
         if missed
         else " All keep to what is promised."
     )

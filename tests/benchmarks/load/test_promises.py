@@ -15,7 +15,7 @@ def figure(promise: str, name: str, value: float, bound: str = "") -> Measuremen
 
 def test_a_row_for_each_figure_promise_by_promise() -> None:
     rows = table([figure("a", "x", 1, "<= 2"), figure("b", "y", 2, "> 0"), figure("a", "z", 3, "<= 2")]).splitlines()
-    assert rows[0] == "Measured 2026-11-23 on 2 cores, AVX512. **1** of 3 figures miss what is promised."
+    assert rows[0] == "Measured 2026-11-23 on 2 cores, AVX512. **1** of 3 measurements miss their promise."
     assert rows[4:] == [
         "| a | x | 1 ms | <= 2 | 1.5 | `a test` |",
         "| a | z | **3 ms** | <= 2 | 1.5 | `a test` |",
