@@ -270,7 +270,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
         (("--against", "lave,sbert"), "--against lave,sbert: name one metric"),
         (("--metrics", "lave", "--against", "lave"), "--against lave: there is no other metric"),
         (("--against", "lave", "--labels", "mean"), "leave it out with --against"),
-        (("--against", "lave", "--report", "page.html"), "leave it out with --against"),
+        (("--against", "lave", "--html", "page.html"), "leave it out with --against"),
     ],
 )
 def test_what_does_not_go_together_is_refused(agree: Agree, options: tuple[str, ...], said: str) -> None:

@@ -86,7 +86,7 @@ AGREE = ("agree", "a.jsonl", "--metrics", "smile")
         ((*AGREE, "--csv", "x", "--latex", "./x"), "--csv and --latex both write x: give another file"),
         ((*AGREE, "--csv", "none/x.csv"), "--csv: there is no folder none"),
         ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: this file is no .xlsx: end its name in .csv"),
-        ((*AGREE, "--report", "x.pdf"), "--report x.pdf: this file is no .pdf: end its name in .html or .htm"),
+        ((*AGREE, "--html", "x.pdf"), "--html x.pdf: this file is no .pdf: end its name in .html or .htm"),
         (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: this file is no .tex"),
     ],
 )

@@ -1,7 +1,7 @@
 """`python -m gradewire_cli.agree.scored_rows`: the report of rows whose scores somebody else has.
 
 Standard input brings lines of ``{"row": {…}, "scores": {…}}``: a row as a file has it, and its scores as
-`gradewire score` writes them. On standard output comes the page of `gradewire agree --report`. The HTTP gateway starts
+`gradewire score` writes them. On standard output comes the page of `gradewire agree --html`. The HTTP gateway starts
 it for its page; what it says of rows that cannot be used goes to standard error, with exit code 2.
 """
 
@@ -42,7 +42,7 @@ def report_of(lines: bytes, folder: Path) -> bytes:
         raise InputError("there are no rows")
     # By names without their folder, which errors and the page may show.
     rows, scores, page = Path("rows.jsonl"), Path("scores.jsonl"), Path("report.html")
-    arguments = [str(rows), "--scores", str(scores), "--report", str(page), "--quiet"]
+    arguments = [str(rows), "--scores", str(scores), "--html", str(page), "--quiet"]
     with contextlib.chdir(folder):
         rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
         _write_scores(scores, arguments, given)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
+from cloup import option_group
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, table_command
+from gradewire_cli.options.help import option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -208,11 +210,15 @@ def _document(
 smile_command = table_command(
     "smile",
     labelled_run_options,
-    click.option(
-        "--weights",
-        metavar="W,…",
-        default=_WEIGHTS,
-        help="Weights of the sentence term that are tried, 0 to 1.",
+    option_group(
+        "Statistics",
+        option(
+            "--weights",
+            metavar="W,…",
+            default=_WEIGHTS,
+            help="Try these weights of the sentence term.",
+            show_default="0 to 1 by 0.1",
+        ),
     ),
     compute=_compute,
 )

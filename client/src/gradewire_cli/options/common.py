@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
+from cloup import option_group
 from typing_extensions import override
 
-from gradewire_cli.problems import exit_codes
+from gradewire_cli.options.help import option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,55 +38,67 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Command], Command]:
-    """Return an option with one of these values; the first is its default."""
-    return click.option(*names, type=click.Choice(among), default=among[0], help=about)
-
-
-fail_on_option = choice_option(
-    "--fail-on",
-    among=get_args(FailOn),
-    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
-)
-
-
-def written_options(given: Mapping[str, object]) -> list[str]:
-    """Return options as a command line has them, without those that say nothing."""
-    return [word for option, value in given.items() if value for word in (option, str(value))]
-
-
-def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options, arguments or further groups, in this order."""
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options, arguments or groups of options, in this order."""
 
     def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
+        for each in reversed(options):
+            command = each(command)
         return command
 
     return add
 
 
-def help_text(name: str) -> str:
-    """Return a text of help.toml: the end of a command's --help, or a block that several have."""
-    text: str = _help_texts()[name]["text"]
-    return text
+def choice_option(*names: str, among: Sequence[str], about: str, rare: bool = False) -> Callable[[Command], Command]:
+    """Return an option with one of these values; the first is its default."""
+    return option(*names, type=click.Choice(among), default=among[0], help=about, rare=rare)
 
 
-def epilog(command: str, *, failed_rows: str = "", condition: str = "", **blocks: str) -> str:
-    """Return the end of a command's --help, with columns, exit codes (as `exit_codes`) and these blocks in it."""
-    codes = exit_codes(failed_rows=failed_rows, condition=condition)
-    return help_text(command).format(columns=help_text("columns"), exit_codes=codes, **blocks)
+quiet_option = option("--quiet", is_flag=True, help="Print the result alone: no progress, no summary.")
 
 
-def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
-    """Return a line for each field with the columns in which it may stand."""
-    width = max(map(len, usual)) + 1
-    return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
+def seed_option(default: int | None, about: str = "") -> Callable[[Command], Command]:
+    """Return --seed; `about` says more of what is drawn."""
+    return option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=default,
+        help=f"Draw with this seed: the same seed, the same draws.{about}",
+        rare=True,
+    )
 
 
-@functools.cache
-def _help_texts() -> dict[str, Any]:
-    return tomllib.loads((resources.files("gradewire_cli") / "help.toml").read_text(encoding="utf-8"))
+def dry_run_option(about: str) -> Callable[[Command], Command]:
+    """Return --dry-run; `about` says what a trial run does."""
+    return option("--dry-run", is_flag=True, help=f"Make a trial run: {about}.")
+
+
+def where_option(**attributes: Any) -> Callable[[Command], Command]:
+    """Return --where."""
+    return option(
+        "--where",
+        metavar="COLUMN=VALUE,…",
+        multiple=True,
+        help="Use only the rows with these values. Repeatable.",
+        **attributes,
+    )
+
+
+resume_options = stacked(
+    option("--resume", is_flag=True, help="Continue where an earlier run stopped. Retry rows that timed out."),
+    option("--overwrite", is_flag=True, help="Replace the output of an earlier run.", rare=True),
+)
+fail_on_option = choice_option(
+    "--fail-on",
+    among=get_args(FailOn),
+    about="Exit 1 for failed rows, for any row without a score, or never.",
+    rare=True,
+)
+
+
+def written_options(given: Mapping[str, object]) -> list[str]:
+    """Return options as a command line has them, without those that say nothing."""
+    return [word for name, value in given.items() if value for word in (name, str(value))]
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
@@ -99,22 +109,24 @@ def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
         raise click.UsageError("--resume and --overwrite need --out FILE")
 
 
-grouping_options = option_group(
-    click.option(
-        "--by",
-        "grouped_by",
-        metavar="COLUMN,…",
-        multiple=True,
-        help="Group the means by model, dataset, group, file or any column; model+dataset: by both; repeatable.",
-    ),
-    click.option(
-        "--baseline", metavar="VALUE", help="With --by: compare the others with this value. Default: the first in FILE."
-    ),
+group_by_option = option(
+    "--group-by",
+    metavar="COLUMN,…",
+    multiple=True,
+    help="Print results by these columns: model, dataset, group, file or any other, or model+dataset.",
 )
 
 
-def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping, ...]:
-    """Read --by, or the option that is called so for the messages.
+def baseline_option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
+    """Return --baseline, under other names of the parameter."""
+    return option("--baseline", *names, metavar="NAME", help="Compare the others with NAME.", **attributes)
+
+
+grouping_options = option_group("Statistics", group_by_option, baseline_option(show_default="the first in FILE"))
+
+
+def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
+    """Read --group-by.
 
     Raises:
         click.UsageError: A name is missing, or stands twice in one group.
@@ -123,23 +135,23 @@ def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping
     for written in (part for text in given for part in text.split(",")):
         columns = tuple(name.strip() for name in written.split("+"))
         if not all(columns):
-            raise click.UsageError(f"{option} {','.join(given)}: write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN")
+            raise click.UsageError(f"--group-by {','.join(given)}: write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN")
         if len(set(columns)) < len(columns):
-            raise click.UsageError(f"{option} {written}: a column stands there twice")
+            raise click.UsageError(f"--group-by {written}: a column stands there twice")
         groupings.append(columns)
     return tuple(dict.fromkeys(groupings))
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Read `grouping_options`; empty without --by, and for commands that do not have it."""
-    if "grouped_by" not in options:
+    """Read `grouping_options`; empty for commands that do not have it."""
+    if "group_by" not in options:
         return ()
-    groupings = read_groupings(options["grouped_by"])
-    if options["baseline"] is not None and not groupings:
-        raise click.UsageError("--baseline says what --by compares with: give --by too")
+    groupings = read_groupings(options["group_by"])
+    if options.get("baseline") is not None and not groupings:
+        raise click.UsageError("--baseline needs --group-by: give both")
     return groupings
 
 
 def written(grouping: Grouping) -> str:
-    """Return a grouping as --by takes it."""
+    """Return a grouping as --group-by takes it."""
     return "+".join(grouping)

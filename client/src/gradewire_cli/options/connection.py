@@ -3,18 +3,20 @@
 import contextlib
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
+from cloup import option_group
 
 from gradewire import AsyncClient, Tls
 from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
-from gradewire_cli.options.common import INPUT_FILE, option_group, written_options
+from gradewire_cli.options.common import INPUT_FILE, Command, stacked, written_options
+from gradewire_cli.options.help import option
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
@@ -100,7 +102,7 @@ class ConnectionOptions:
             return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
-        return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
+        return [*here, *judge, *written_options({"--disk-directory": self.cache_dir})]
 
     @property
     def description(self) -> str:
@@ -108,38 +110,79 @@ class ConnectionOptions:
         return self.server or "the engine in this process"
 
 
-tls_options = option_group(
-    click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too."),
-    click.option("--tls-ca", type=INPUT_FILE, help="Trust these certificate authorities (PEM). Default: gRPC's own."),
-    click.option("--tls-cert", type=INPUT_FILE, help="Show this client certificate, if the server wants one (PEM)."),
-    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
-    click.option("--tls-server-name", metavar="NAME", help="Expect this name in the certificate. Default: the host."),
-)
-credential_options = option_group(
-    click.option(
-        "--token", envvar="GRADEWIRE_TOKEN", show_envvar=True, help="Send this bearer token (better in the variable)."
+tls_options = (
+    option("--tls", is_flag=True, help="Use TLS to the server, with the usual certificate authorities.", rare=True),
+    option("--tls-ca", type=INPUT_FILE, help="Use TLS and trust these certificate authorities (PEM).", rare=True),
+    option("--tls-cert", type=INPUT_FILE, help="Show this certificate to the other side (PEM chain).", rare=True),
+    option("--tls-key", type=INPUT_FILE, help="Private key of --tls-cert (PEM).", rare=True),
+    option(
+        "--tls-server-name",
+        metavar="NAME",
+        help="Expect this name in the server's certificate.",
+        show_default="the host",
+        rare=True,
     ),
-    tls_options,
 )
-wait_option = click.option(
-    "--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S, help="Wait so long for a server that does not answer yet."
+token_option = option(
+    "--token",
+    metavar="TOKEN",
+    envvar="GRADEWIRE_TOKEN",
+    show_envvar=True,
+    help="Send this bearer token. The variable keeps it out of the process list.",
+    rare=True,
 )
-connection_options = option_group(
-    click.option(
-        "--server", metavar="HOST:PORT", envvar=SERVER_VARIABLE, show_envvar=True, help="Score on this server."
+wait_option = option(
+    "--wait-s",
+    type=_SECONDS,
+    default=CONNECT_TIMEOUT_S,
+    help="Wait this long for the server's first answer.",
+    rare=True,
+)
+
+
+def server_option(**attributes: Any) -> Callable[[Command], Command]:
+    """Return --server, with its variable."""
+    return option(
+        "--server",
+        metavar="HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
+        help="Use the server at this address.",
+        **attributes,
+    )
+
+
+def deadline_option(default: float) -> Callable[[Command], Command]:
+    """Return --deadline-s."""
+    return option(
+        "--deadline-s", type=_SECONDS, default=default, help="Give up a call to the server after this time.", rare=True
+    )
+
+
+connection_options = stacked(
+    option_group(
+        "Server",
+        server_option(),
+        option(
+            "--embedded",
+            is_flag=True,
+            help="Use the engine in this process. That is the default without --server.",
+            rare=True,
+        ),
+        token_option,
+        *tls_options,
+        option(
+            "--disk-directory",
+            "cache_dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Keep vectors of this process's engine in this directory.",
+            show_default="the user's cache directory",
+            rare=True,
+        ),
+        deadline_option(BATCH_DEADLINE_S),
+        wait_option,
     ),
-    click.option("--embedded", is_flag=True, help="Score in this process, the default where no server is named."),
-    credential_options,
     judge_server_options,
-    click.option(
-        "--cache-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Keep vectors of the engine in this process here. Default: the user's cache directory.",
-    ),
-    click.option(
-        "--deadline-s", type=_SECONDS, default=BATCH_DEADLINE_S, help="Wait so long for a batch of rows, then TIMEOUT."
-    ),
-    wait_option,
 )
 
 
@@ -170,7 +213,7 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Read `server` and the options of `credential_options`; raises click.ClickException."""
+    """Read `server`, `token` and `tls_options`; raises click.ClickException."""
     _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))
@@ -187,7 +230,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
     if server is not None:
         _check_address(server)
     if server is not None and options["cache_dir"] is not None:
-        raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
+        raise click.UsageError("--disk-directory is for scoring in this process: leave it out with --server")
     tls = tls_of(options)
     if server is None and tls is not None:
         raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")

@@ -2,18 +2,20 @@
 
 import itertools
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from cloup import option_group
 
 from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
-from gradewire_cli.options.common import option_group
+from gradewire_cli.options.common import Command
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
 _HELP_COLUMNS = 78
@@ -81,33 +83,59 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
     ]
 
 
-metric_options = option_group(
-    click.option(
+model_option = option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the default one.")
+
+
+def metrics_option(**attributes: Any) -> Callable[[Command], Command]:
+    """Return --metrics."""
+    return option(
         "--metrics",
-        default=USUAL_METRICS,
-        help="Score by these, comma-separated: NAME, NAME:PRESET, 'NAME?KEY=VALUE&KEY=VALUE', lines of a summary; all: "
-        "every metric without a judge. The default leaves out correctness where the encoder has no fit for it.",
+        metavar="NAME,…",
+        help="Score with these metrics, listed below. all: those without a judge.",
+        **attributes,
+    )
+
+
+metric_options = option_group(
+    "Metrics",
+    metrics_option(default=USUAL_METRICS),
+    model_option,
+    option(
+        "--preset",
+        type=click.Choice(PRESETS),
+        metavar="NAME",
+        help=f"Use this preset of smile: {', '.join(PRESETS)}.",
+        rare=True,
     ),
-    click.option("--preset", type=click.Choice(PRESETS), help="Use this preset of smile where --metrics names none."),
-    click.option(
+    option(
         "--synthetic",
         type=click.Choice(SYNTHETIC_MODES),
-        help="Compare sentences with the reference (none), synthetic answers of the rows (inline), or prepared ones. "
-        "Default: inline where the rows have them, else none.",
+        metavar="|".join(SYNTHETIC_MODES),
+        help="Compare sentences with references, the rows' synthetic answers, or prepared ones.",
+        show_default="inline if all rows have them",
+        rare=True,
     ),
-    click.option(
-        "--reference-set", metavar="NAME", help="Use this prepared set of references; prepare printed its name."
+    option(
+        "--reference-set",
+        metavar="NAME",
+        help="Use this prepared set of references. gradewire prepare prints the name.",
+        rare=True,
     ),
-    click.option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the server's default."),
 )
 cascade_options = option_group(
-    click.option(
+    "Judge",
+    option(
         "--risk",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        help="Bound the share of wrong verdicts that auto accepts without the judge; default: 0.05.",
+        help="Bound the share of wrong verdicts that metric auto accepts without a judge.",
+        show_default="0.05",
+        rare=True,
     ),
-    click.option(
-        "--judge-budget", type=click.FloatRange(0, 1), help="Bound the share of answers that auto asks the judge about."
+    option(
+        "--judge-budget",
+        type=click.FloatRange(0, 1),
+        help="Bound the share of answers that metric auto sends to the judge.",
+        rare=True,
     ),
 )
 
@@ -178,7 +206,7 @@ def metrics_help() -> str:
         )
     judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
-        f"{judged} ask a judge, a language model: seconds for a row on a CPU. They are no part of all; "
+        f"{judged} ask a judge, a language model, which takes seconds for a row on a CPU. all leaves them out; "
         "all,lave has both.",
         _HELP_COLUMNS,
     )

@@ -145,7 +145,7 @@ class Breakdown:
     Attributes:
         outside: Rows without one of the values: they are in no line.
         unknown_baseline: What was to be compared with and is no group; None where it is one.
-        requested: Whether --by names the columns; types of official files are grouped anyway.
+        requested: Whether --group-by names the columns; types of official files are grouped anyway.
     """
 
     columns: Grouping
@@ -207,7 +207,7 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Refuse --by before anything is scored where its intervals cannot be computed.
+    """Refuse --group-by before anything is scored where its intervals cannot be computed.
 
     The types of official files, for which nobody asked, have no intervals then.
     """

@@ -12,8 +12,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
+from cloup import option_group
 
-from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import tell
 
 if TYPE_CHECKING:
@@ -261,14 +263,16 @@ def _writable(cell: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 
+json_option = option("--json", "json_path", type=OUTPUT_FILE, help="Write all values to FILE as JSON.")
+html_option = option("--html", type=OUTPUT_FILE, help="Write a page to FILE (HTML).")
 table_file_options = option_group(
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
-    click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
-    click.option(
-        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line for each value, unrounded."
-    ),
-    click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
+    "Output",
+    json_option,
+    option("--markdown", type=OUTPUT_FILE, help="Write the tables to FILE as Markdown.", rare=True),
+    option("--csv", "csv_path", type=OUTPUT_FILE, help="Write all values to FILE as CSV, unrounded.", rare=True),
+    option("--latex", type=OUTPUT_FILE, help="Write the tables to FILE as LaTeX (booktabs).", rare=True),
 )
-all_tables_option = click.option(
-    "--all-tables", is_flag=True, help="Print all tables, not only the headline; files have them in any case."
+all_tables_option = option_group(
+    "Output",
+    option("--all-tables", is_flag=True, help="Print all tables. Files have them in any case.", rare=True),
 )

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from cloup import option_group
 
 from gradewire._rows import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, help_text, option_group, written_options
+from gradewire_cli.options.common import Grouping, groupings_of, stacked, written_options
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
@@ -26,19 +28,24 @@ _LOGS: Final[dict[str, OfficialFiles]] = {
 }
 
 official_options = option_group(
-    click.option(
+    "Input",
+    option(
         "--from",
         "official",
         type=click.Choice((_VQA, *_LOGS)),
-        help="Read what another program wrote: results on VQA v2, OK-VQA, TextVQA or GQA (vqa), or logs of a harness.",
+        metavar="PROGRAM",
+        help=f"Read files of VQA data sets ({_VQA}) or of {', '.join(_LOGS)}.",
     ),
-    click.option("--questions", metavar="FILE", help="With --from vqa: read the data set's questions here."),
-    click.option("--annotations", metavar="FILE", help="With --from vqa: read answers that the questions lack."),
-    click.option(
-        "--filter", "sample_filter", metavar="NAME", help="Read answers of this filter of lm-eval or lmms-eval alone."
+    option("--questions", metavar="FILE", help="Read the questions of --from vqa from FILE.", rare=True),
+    option("--annotations", metavar="FILE", help="Read the answers of --from vqa from FILE.", rare=True),
+    option(
+        "--filter",
+        "sample_filter",
+        metavar="NAME",
+        help="Read only the answers of this filter of lm-eval or lmms-eval.",
+        rare=True,
     ),
 )
-ALIAS_HELP: Final = help_text("columns")
 _TAB = "tab"
 ALL_COLUMNS = "all"
 """Stands in --keep-columns for every column."""
@@ -252,34 +259,57 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
 
 # Options on the columns of FILE, without FILE itself.
 column_options = option_group(
-    click.option(
-        "--input-format", type=click.Choice(FORMATS), help="Read this format. Default: by suffix; jsonl from -."
+    "Input",
+    option(
+        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column. Repeatable."
     ),
-    click.option(
-        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column; repeatable."
+    option(
+        "--input-format",
+        type=click.Choice(FORMATS),
+        metavar="FORMAT",
+        help=f"Read FILE as {', '.join(FORMATS)}.",
+        show_default="by suffix",
+        rare=True,
     ),
-    click.option(
+    option(
         "--reference-separator",
         metavar="TEXT",
         default="",
-        help='Split the references in a cell at this text, say ";".',
+        help='Split the references in a cell at this text, for instance ";".',
+        rare=True,
     ),
-    click.option(
+    option(
         "--delimiter",
         metavar="CHARACTER",
         default="",
         callback=_delimiter,
-        help='Split CSV at this character, or "tab". Default: by the header.',
+        help='Split CSV at this character, or at "tab".',
+        show_default="by the header",
+        rare=True,
     ),
-    click.option("--encoding", metavar="NAME", help="Decode text files so, say cp1252. Default: UTF-8 or UTF-16."),
-    click.option(
-        "--missing", metavar="WORD", multiple=True, help="Read a cell with this word as empty, say None; repeatable."
+    option(
+        "--encoding",
+        metavar="NAME",
+        help="Decode text files with this encoding, for instance cp1252.",
+        show_default="UTF-8 or UTF-16",
+        rare=True,
     ),
-    click.option(
-        "--label-map", metavar="WORD=NUMBER,…", default="", help="Read words or grades as these labels, say partly=0.5."
+    option(
+        "--missing",
+        metavar="WORD",
+        multiple=True,
+        help="Read a cell with this word, for instance None, as empty. Repeatable.",
+        rare=True,
+    ),
+    option(
+        "--label-map",
+        metavar="WORD=NUMBER,…",
+        default="",
+        help="Read these words as labels, for instance partly=0.5.",
+        rare=True,
     ),
 )
-input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
+input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:

@@ -15,9 +15,9 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Fields of a row that --by takes by the names that --map knows; others are columns of the file."""
+"""Fields of a row that --group-by takes by the names that --map knows; others are columns of the file."""
 FILE_GROUPING = "file"
-"""Stands in --by for the name of the file, where no column is called so."""
+"""Stands in --group-by for the name of the file, where no column is called so."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
 # Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
@@ -40,7 +40,7 @@ class Row:
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
         kept_columns: Columns of the file that the output has too, by name.
-        grouping: Values of the columns by which rows are grouped, by name as --by has it.
+        grouping: Values of the columns by which rows are grouped, by name as --group-by has it.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
     """
@@ -94,7 +94,7 @@ class RowOptions:
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept_columns: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
-    grouping_option: str = "--by"
+    grouping_option: str = "--group-by"
     grouping_needed: bool = True
     any_file: bool = False
     file: str = ""

@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import click
+from cloup import option_group
 
 from gradewire.transport import Transport
 from gradewire_cli.options.common import (
     FailOn,
     check_resume,
     choice_option,
-    epilog,
+    dry_run_option,
     fail_on_option,
     grouping_options,
-    option_group,
+    quiet_option,
+    resume_options,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.help import command, option
 from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
@@ -59,17 +62,18 @@ from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
 output_options = option_group(
-    click.option(
+    "Output",
+    option(
         "--out",
         type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
-        help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
+        help="Write the rows to FILE: .jsonl, .csv, .tsv or .parquet.",
+        show_default="standard output",
     ),
-    click.option(
-        "--resume", is_flag=True, help="Continue --out where an earlier run stopped; try rows that timed out again."
-    ),
-    click.option("--overwrite", is_flag=True, help="Replace --out."),
-    choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
-    row_output_options,
+    resume_options,
+    choice_option("--format", "format_", among=("jsonl", "table"), about="Print the rows in this format.", rare=True),
+    *row_output_options,
+    fail_on_option,
+    quiet_option,
 )
 # Room for the longest status.
 _MIN_CELL_COLUMNS = 17
@@ -335,20 +339,13 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
     return f"{printable(identifier)[:24]:<24} {' '.join(cells)}"
 
 
-@click.command(
-    "score",
-    epilog=epilog("score", failed_rows="some rows have no score (see --fail-on)", metrics=metrics_help()),
-)
+@command("score", failed_rows="some rows have no score (see --fail-on)", metrics=metrics_help())
 @scoring_options
 @official_options
 @grouping_options
 @output_options
-@fail_on_option
-@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
-@click.option(
-    "--dry-run", is_flag=True, help="Print how often judges would be asked, tokens and price; ask and score nothing."
-)
+@option_group("Judge", dry_run_option("print the judge's calls and their price, score nothing"))
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
     """Score the answers of one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow; - reads standard input.

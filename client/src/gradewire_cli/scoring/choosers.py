@@ -15,6 +15,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics import COMPARISON_TYPES, Compare
 from gradewire.options import CompareOptions, check_comparison
 from gradewire.pairs import Comparison, OrderVerdict, Pair
+from gradewire_cli.options.help import option
 from gradewire_cli.options.metrics import GivenPrompt, with_prompts
 from gradewire_cli.rows.row import Row, item_with_picture
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
@@ -22,12 +23,13 @@ from gradewire_proto.wire_rules import LINE
 from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from gradewire.async_api import AsyncClient
+    from gradewire_cli.options.common import Command
     from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 
@@ -72,12 +74,23 @@ def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
     return margin
 
 
-tie_margin_option = click.option(
+def by_option(**attributes: Any) -> Callable[[Command], Command]:
+    """Return --by."""
+    return option(
+        "--by",
+        metavar="CHOOSER",
+        help="Choose the better answer by a metric, or by a judge: 'compare?references=true'.",
+        **attributes,
+    )
+
+
+tie_margin_option = option(
     "--tie-margin",
-    metavar="X|verdict",
+    metavar=f"X|{_BY_VERDICT}",
     default=str(TIE_MARGIN),
     callback=_tie_margin,
-    help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
+    help="Call it a tie if the scores differ by X or less, or if the verdicts are the same.",
+    rare=True,
 )
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
+from cloup import option_group
 
-from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, Command, quiet_option, seed_option, stacked, where_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.help import option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
@@ -28,40 +30,72 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 
-against_option = click.option(
-    "--against", metavar="METRIC", help="Take verdicts and scores of this metric, say lave, in the place of labels."
-)
 RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
     """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
-    return option_group(
-        click.option(
-            "--resamples", type=click.IntRange(min=100), default=resamples, help="Draw so often for the intervals."
+    return stacked(
+        option_group(
+            "Statistics",
+            option(
+                "--resamples",
+                type=click.IntRange(min=100),
+                default=resamples,
+                help="Compute intervals from this many draws.",
+                rare=True,
+            ),
+            seed_option(0),
         ),
-        click.option("--seed", type=int, default=0, help="Draw by this seed: same seed, same intervals."),
-        click.option("--quiet", is_flag=True, help="Show no progress."),
+        option_group("Output", quiet_option),
+    )
+
+
+def scores_option(about: str = "") -> Callable[[Command], Command]:
+    """Return --scores; `about` says more of the file."""
+    return option(
+        "--scores",
+        type=OUTPUT_FILE,
+        multiple=True,
+        help=f"Take the scores from this output of gradewire score. Repeatable.{about}",
     )
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     """Add which rows count, whose scores and labels are taken, and `draw_options`."""
-    return option_group(
-        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
-        click.option(
-            "--scores", type=OUTPUT_FILE, multiple=True, help="Take scores from this output of score; repeatable."
-        ),
-        click.option(
-            "--labels",
-            type=click.Choice(get_args(LabelRule)),
-            help="Make one label of several annotators' by this rule.",
-        ),
-        click.option(
-            "--without-flag", "without_flags", metavar="FLAG", multiple=True, help="Leave out rows with this flag."
+    return stacked(
+        option_group(
+            "Input",
+            where_option(),
+            scores_option(),
+            option(
+                "--labels",
+                type=click.Choice(get_args(LabelRule)),
+                help="Combine the labels of several annotators by this rule.",
+                rare=True,
+            ),
+            option(
+                "--without-flag",
+                "without_flags",
+                metavar="FLAG",
+                multiple=True,
+                help="Leave out rows with this flag. Repeatable.",
+                rare=True,
+            ),
         ),
         draw_options(resamples=resamples),
     )
+
+
+against_option = option_group(
+    "Input",
+    option(
+        "--against",
+        metavar="METRIC",
+        help="Compare with the verdicts of this metric, for instance lave, not with labels.",
+        rare=True,
+    ),
+)
 
 
 class Draws(TypedDict):
@@ -158,7 +192,7 @@ class LabelledRun:
 
 
 # FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
-labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
+labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
 
 
 def labelled_run_of(

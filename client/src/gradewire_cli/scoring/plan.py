@@ -14,7 +14,7 @@ from gradewire.metrics import METRIC_TYPES, Auto, Correctness, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics, parse_metric_line
 from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
-from gradewire_cli.options.common import option_group
+from gradewire_cli.options.common import stacked
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, with_prompts
@@ -40,7 +40,7 @@ _UNREAD_VALUES = "whether all references have values is not known of standard in
 _ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
 
 # FILE, what it is scored by, and where.
-scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)
+scoring_options = stacked(input_options, metric_options, judge_options, cascade_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from pydantic.dataclasses import dataclass
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.settings.setting import (
     GIB,
-    GROUP,
     HIDDEN,
     MIB,
     Bytes,
@@ -27,6 +26,7 @@ from gradewire_server.settings.setting import (
     PositiveSeconds,
     Secret,
     Setting,
+    group,
 )
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -42,7 +42,7 @@ def _user_cache() -> Path:
     return platformdirs.user_cache_path("gradewire")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class DiskConfig:
     """The second level on this machine; also the durable place of prepared synthetic answers."""
 
@@ -68,11 +68,11 @@ class DiskConfig:
             raise ValueError("max_bytes, reference_max_bytes and prepared_max_bytes must be 1 MiB or more")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class RedisConfig:
     """The second level that several machines share; takes the place of the disk for vectors and prepared answers."""
 
-    url: Annotated[str, HIDDEN, Setting("redis_url")] = field(repr=False)
+    url: Annotated[str, HIDDEN, Setting("redis_url", everyday=True)] = field(repr=False)
     """redis://, rediss:// or unix:// store shared by machines."""
     cluster: Annotated[bool, Setting("redis_cluster")] = False
     """The Redis server is a cluster."""
@@ -104,7 +104,7 @@ class RedisConfig:
             raise ValueError("redis_mac_key and redis_mac_key_file exclude each other: set one")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class CacheConfig:
     """The in-process cache, and the second level behind it."""
 
@@ -162,7 +162,7 @@ def usable_cores(quota: Path = _QUOTA) -> int:
         return cores
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Encoders"))
 class ComputeConfig:
     """The defaults are the fastest measured for many short texts."""
 
@@ -217,11 +217,11 @@ class ComputeConfig:
         return min(self.lone_run_threads, together) if self.lone_run_threads else together
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("GPU"))
 class GpuConfig:
     """Models for GPUs (``NAME-fp16-cuda``) need one; those for CPUs stay on the CPU beside one."""
 
-    device: Annotated[str, AfterValidator(_check_device), Setting("device")] = "auto"
+    device: Annotated[str, AfterValidator(_check_device), Setting("device", everyday=True)] = "auto"
     """Where models for GPUs run in this process: auto (the first GPU, if there is one), cpu (nowhere), cuda or
     cuda:N (that GPU, or the server does not start)."""
     batch_tokens: Annotated[Count, Setting("gpu_batch_tokens")] = 16_384
@@ -242,7 +242,7 @@ class GpuConfig:
         return int(self.device.partition(":")[2] or 0)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Triton"))
 class TritonConfig:
     """Triton's address and the manner of asking it."""
 
@@ -280,13 +280,13 @@ class TritonConfig:
             raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Encoders"))
 class EngineConfig:
     """Groups of the encoders, the stores and the judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
     """Directory of built models; empty: where they are built."""
-    default_model: Annotated[str, Setting("default_model")] = ""
+    default_model: Annotated[str, Setting("default_model", everyday=True)] = ""
     """Encoder of requests that name none; empty: the catalog's default."""
     preload: Annotated[Names, Setting("preload")] = ()
     """Further models to load at start, not at first use."""

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import (
-    GROUP,
     MIB,
     Bytes,
     Count,
@@ -19,6 +18,7 @@ from gradewire_server.settings.setting import (
     PositiveSeconds,
     Secret,
     Setting,
+    group,
 )
 
 _HOST: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(?::(?P<port>[1-9][0-9]{0,4}))?")
@@ -33,7 +33,7 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Pictures"))
 class ImageConfig:
     """Limits of pictures. What is over one fails the metrics that show it, and no other."""
 
@@ -57,7 +57,7 @@ Prefill = Literal["auto", "yes", "no"]
 SeesImages = Literal["auto", "yes", "no"]
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
@@ -93,11 +93,11 @@ class EmbeddedJudgeConfig:
     token_timeout_s: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class RemoteJudgeConfig:
     """A judge behind a server of its own."""
 
-    url: Annotated[str, Setting("judge_url")] = ""
+    url: Annotated[str, Setting("judge_url", everyday=True)] = ""
     """Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's."""
     tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
     """Speak TLS with the judge's Triton."""
@@ -141,11 +141,11 @@ def _embedded() -> Backend:
     return "embedded"
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class JudgeConfig:
     """The place where judges run, and the default judge."""
 
-    backend: Annotated[Backend, Setting("judge_backend", default=_embedded)] = "none"
+    backend: Annotated[Backend, Setting("judge_backend", default=_embedded, everyday=True)] = "none"
     """Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an OpenAI-compatible
     server, or behind a server of decision models."""
     default: Annotated[str, Setting("judge_model")] = ""

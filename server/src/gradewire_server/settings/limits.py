@@ -4,10 +4,19 @@ from typing import Annotated
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.setting import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
+from gradewire_server.settings.setting import (
+    MIB,
+    Bytes,
+    BytesOrAuto,
+    Count,
+    PositiveSeconds,
+    Seconds,
+    Setting,
+    group,
+)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Deadlines"))
 class Deadlines:
     """Seconds a call may take."""
 
@@ -29,7 +38,7 @@ class Deadlines:
     A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Limits"))
 class Limits:
     """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly."""
 
@@ -55,7 +64,7 @@ class Limits:
     Their unsent results are counted."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Limits"))
 class Capacity:
     """Bounds of what is in flight in the whole server."""
 
@@ -87,7 +96,7 @@ class Capacity:
     Where all replicas say no, no call gets through: only for a service with replicas to spare."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Limits"))
 class Connections:
     """Number and life of connections."""
 
@@ -101,9 +110,9 @@ class Connections:
     Clients open another by themselves when they call again."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Limits"))
 class MemoryConfig:
     """Memory of everything together."""
 
-    limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit")] = 0
+    limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit", everyday=True)] = 0
     """Memory of the whole process; 0: what its container has, else 3/4 of the machine's."""

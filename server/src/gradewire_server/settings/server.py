@@ -23,7 +23,6 @@ from gradewire_server.settings.limits import (
 )
 from gradewire_server.settings.setting import (
     ENV_PREFIX,
-    GROUP,
     CountOrAuto,
     OptionalDirectory,
     OptionalPath,
@@ -31,6 +30,7 @@ from gradewire_server.settings.setting import (
     SettingField,
     SettingsError,
     all_setting_fields,
+    group,
     make_group,
     printable,
     read_values,
@@ -45,22 +45,22 @@ from gradewire_server.settings.transport import (
 )
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Server"))
 class ProcessesConfig:
     """Number of processes that share the port of gRPC."""
 
-    count: Annotated[CountOrAuto, Setting("processes")] = 0
+    count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
     """Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at most, and
     one where device is a GPU.
 
     With one the server runs in the process that was started, without a supervisor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=GROUP)
+@dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
 class Settings:
     """All settings; made by `load`."""
 
-    config: Annotated[OptionalPath, Setting("config")] = None
+    config: Annotated[OptionalPath, Setting("config", everyday=True)] = None
     """TOML file with settings."""
     processes: ProcessesConfig
     listen: ListenConfig

@@ -9,7 +9,6 @@ from pydantic.dataclasses import dataclass
 
 from gradewire_proto.tracing.settings import DEFAULT_RATIO, TracingSettings
 from gradewire_server.settings.setting import (
-    GROUP,
     Count,
     Names,
     OptionalFinite,
@@ -21,41 +20,42 @@ from gradewire_server.settings.setting import (
     Setting,
     Share,
     Tokens,
+    group,
 )
 
 Level = Literal["debug", "info", "warning", "error"]
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Network"))
 class Tls:
     """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
 
-    cert: Annotated[Path, Setting("tls_cert")]
+    cert: Annotated[Path, Setting("tls_cert", everyday=True)]
     """PEM certificate chain; together with tls_key it turns TLS on."""
-    key: Annotated[Path, Setting("tls_key")]
+    key: Annotated[Path, Setting("tls_key", everyday=True)]
     """PEM private key."""
     client_ca: Annotated[OptionalPath, Setting("tls_client_ca")] = None
     """PEM authority that clients' certificates must come from."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Network"))
 class ListenConfig:
     """Addresses, and who may call."""
 
-    host: Annotated[str, Field(min_length=1), Setting("host")] = "127.0.0.1"
+    host: Annotated[str, Field(min_length=1), Setting("host", everyday=True)] = "127.0.0.1"
     """Address that gRPC and HTTP listen on."""
-    port: Annotated[Port, Setting("port")] = 50051
+    port: Annotated[Port, Setting("port", everyday=True)] = 50051
     """Port of gRPC; 0 takes a free one."""
     http: Annotated[bool, Setting("http")] = True
     """Serve /metrics, /healthz and /readyz over HTTP."""
-    http_port: Annotated[Port, Setting("http_port")] = 9464
+    http_port: Annotated[Port, Setting("http_port", everyday=True)] = 9464
     """Port of HTTP; 0 takes a free one."""
     http_tls: Annotated[bool, Setting("http_tls")] = False
     """Serve HTTP over TLS too, with tls_cert and tls_key; probes must know."""
     tls: Tls | None = None
     auth_tokens: Annotated[Tokens, Setting("auth_tokens")] = field(default=(), repr=False)
     """Bearer tokens, one of which every call must carry; none here and in a file: no check."""
-    auth_tokens_file: Annotated[OptionalPath, Setting("auth_tokens_file")] = None
+    auth_tokens_file: Annotated[OptionalPath, Setting("auth_tokens_file", everyday=True)] = None
     """TOML file with a table for each tenant: tokens, namespace, scopes, weight, quota.
 
     Read again when it changes."""
@@ -70,7 +70,7 @@ class ListenConfig:
         return not self.auth_tokens and self.auth_tokens_file is None
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Rewards"))
 class RewardsConfig:
     """Answers of the HTTP API to posts of frameworks for reinforcement learning."""
 
@@ -96,11 +96,11 @@ class RewardsConfig:
     """Name under which slime reads a reward (its --reward-key); unset: none."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("HTTP API"))
 class HttpApiConfig:
     """The HTTP API, a gateway in a process of its own: where it listens, how much it takes; without `port`: none."""
 
-    port: Annotated[OptionalPort, Setting("http_api_port")] = None
+    port: Annotated[OptionalPort, Setting("http_api_port", everyday=True)] = None
     """Port of the HTTP API (JSON for every method); 0 takes a free one, unset: none."""
     host: Annotated[str, Field(min_length=1), Setting("http_api_host")] = "127.0.0.1"
     """Address that the HTTP API listens on."""
@@ -114,7 +114,7 @@ class HttpApiConfig:
     rewards: RewardsConfig = field(default_factory=RewardsConfig)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Log and tracing"))
 class LogConfig:
     """The log."""
 
@@ -124,7 +124,7 @@ class LogConfig:
     """Share of successful requests that are logged; failed ones always are, up to 50 a second of one kind."""
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Log and tracing"))
 class TracingConfig:
     """Tracing of server and HTTP gateway; headers, certificates, service name: OpenTelemetry's own variables."""
 
@@ -143,7 +143,7 @@ class TracingConfig:
         return TracingSettings(self.endpoint.strip(), self.protocol, self.sample_ratio, self.events)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Deadlines"))
 class ShutdownConfig:
     """The end of the server."""
 
