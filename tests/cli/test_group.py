@@ -108,11 +108,20 @@ def test_debug_shows_where_it_came_from(run: Main, monkeypatch: pytest.MonkeyPat
 
 
 def test_serve_has_a_flag_for_every_setting_and_hides_secrets(run: Main) -> None:
-    flags = ("--port", "0", "--memory-max-bytes", "64MiB", "--no-http", "--redis-url", "redis://:secret@cache:6379")
+    flags = (
+        "--port",
+        "0",
+        "--memory-max-bytes",
+        "64MiB",
+        "--http-port",
+        "",
+        "--redis-url",
+        "redis://:secret@cache:6379",
+    )
     code, settings, _ = run("serve", "--print-settings", *flags)
     assert code == 0
     assert "port = 0\n" in settings
-    assert "http = false\n" in settings
+    assert 'http_port = ""\n' in settings
     assert "memory_max_bytes = 67108864\n" in settings
     assert "secret" not in settings
     names = [line.partition(" = ")[0] for line in settings.splitlines()]

@@ -43,7 +43,7 @@ generate_options = stacked(
     ),
     option_group(
         "Output",
-        option("--out", type=OUTPUT_FILE, help="Write the rows to FILE with their synthetic answers (JSONL)."),
+        option("--out", type=OUTPUT_FILE, help="Write the rows to FILE: JSONL with their synthetic answers."),
         option("--overwrite", is_flag=True, help="Replace the output of an earlier run.", rare=True),
         option("--immutable", is_flag=True, help="Freeze the set and print NAME@DIGEST for it."),
         quiet_option,

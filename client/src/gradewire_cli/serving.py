@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
-_METAVARS: Final = {"path": "PATH", "list": "NAME,…", "bytes": "BYTES"}
+_METAVARS: Final = {"path": "PATH", "list": "NAME,…", "bytes": "BYTES", "integer": "N", "number": "X"}
 _PREFIX = "rewards_"
 _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
     (resources.files("gradewire_cli") / "rewards.toml").read_text(encoding="utf-8")
@@ -47,6 +47,7 @@ class ServeCommand(Command):
 
 def _option(info: SettingField) -> Option:
     # The server reads variables and file itself, so a flag that is not given must stay away: no default, no variable.
+    # It checks the values too: they are texts here, because an empty one switches a setting off.
     attributes: dict[str, Any] = {}
     flag = info.flag
     match info.kind:
@@ -54,10 +55,8 @@ def _option(info: SettingField) -> Option:
             flag = f"{info.flag}/--no-{info.flag.removeprefix('--')}"
         case "choice":
             attributes |= {"type": click.Choice(info.choices), "metavar": "|".join(info.choices)}
-        case "path" | "list" | "bytes" as kind:
-            attributes["metavar"] = _METAVARS[kind]
-        case kind:
-            attributes["type"] = _TYPES.get(kind, str)
+        case kind if not info.name.endswith("_s"):
+            attributes["metavar"] = _METAVARS.get(kind)
     return Option(
         [info.name, flag],
         default=None,

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 
 
-def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
+def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
     """Return the options of a session on CPUs, with exact products of 8-bit integers.
 
     x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates, silently. There
     the options choose a kernel that is exact. Processors with VNNI must not get it: their own is exact and faster, and
     ONNX Runtime would rewrite their graphs all the same.
 
-    Threads that spin while they wait are quicker to wake, but keep their cores busy. Not to be set again in the
-    options: ONNX Runtime writes a warning to standard error about that.
+    Idle threads do not spin, which would keep their cores busy. Do not set that entry again: ONNX Runtime would write
+    a warning to standard error.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(allow_spinning)))
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options

@@ -99,7 +99,7 @@ bulk_options = stacked(
             "--processes",
             "workers",
             type=click.IntRange(min=1),
-            help="Score with this many processes, each with an engine or a client of --server.",
+            help="Run this many processes. Each has an engine, or is a client of --server.",
             show_default=f"one for {CORES_PER_WORKER} cores, one in all with a judge here",
         ),
         option(

@@ -58,7 +58,7 @@ judge_server_options = option_group(
     option(
         "--judge-backend",
         type=click.Choice(BACKENDS),
-        help="Ask an OpenAI-compatible server, or a decision model.",
+        help="Ask a judge of this kind: an OpenAI-compatible server, or a decision model.",
         show_default=BACKENDS[0],
         rare=True,
     ),

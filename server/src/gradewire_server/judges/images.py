@@ -143,7 +143,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
 
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
-    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes): scale it down")
+    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed: scale it down")
 
 
 def media_type_of(content: bytes) -> str:
@@ -214,9 +214,7 @@ def _check_still(picture: "ImageFile") -> None:
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
     width, height = size
     if width * height > max_pixels:
-        raise ImageError(
-            f"has {width} x {height} pixels, at most {max_pixels} are allowed (max_image_pixels): scale it down"
-        )
+        raise ImageError(f"has {width} x {height} pixels, at most {max_pixels} are allowed: scale it down")
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
@@ -250,7 +248,7 @@ class ImageChecks:
         """
         most = self._config.max_count
         if len(images) > most:
-            return _invalid(f"images: {len(images)} of them, at most {most} are allowed (max_images_per_item)")
+            return _invalid(f"images: {len(images)} of them, at most {most} are allowed")
         shown = []
         for index, image in enumerate(images):
             try:

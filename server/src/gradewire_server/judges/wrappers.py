@@ -127,7 +127,7 @@ class QueueLimit:
             return Failure(Status.UNAVAILABLE, "the server is shutting down; try another replica", _SHORTEST_RETRY_S)
         return Failure(
             Status.UNAVAILABLE,
-            f"{waiting} items wait for the judge already (judge_max_queue_items); send less at a time, or try later",
+            f"{waiting} items wait for the judge already: send less at a time, or try later",
             retry_after_s=self._drained_s(waiting),
         )
 

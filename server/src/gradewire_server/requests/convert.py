@@ -41,7 +41,7 @@ BYTES_PER_TURN: Final = 256 * 1024
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
 """Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
-`max_images_per_item`, and only for the metrics that show them."""
+the settings of pictures (`ImageConfig`), and only for the metrics that show them."""
 MAX_PART_CHARACTERS: Final = 8192
 """Characters of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {

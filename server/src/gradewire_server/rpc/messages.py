@@ -24,6 +24,8 @@ _CALL_OVERHEAD_BYTES: Final = 128
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """A message of this size is taken even while memory is short."""
+IDLE_STREAM_S: Final = 600.0
+"""Seconds after which a stream ends that sends nothing and has nothing in work."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
 """The loop calls a timer up to so much before its time."""
@@ -261,7 +263,7 @@ class Messages(Generic[RequestT]):
         try:
             data = await self.receiver.receive(self.context.read, self.call.record.peer, within_s=stall_s)
         except TimeoutError:
-            raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
+            raise DeadlineExceededError(f"the request did not come within {stall_s:g} s") from None
         if data is None:
             raise InvalidRequestError("message", "is missing: the call ended without one")
         charge(self.call.caller, len(data))
@@ -325,7 +327,7 @@ class Messages(Generic[RequestT]):
                     async with asyncio.timeout(stall_s):
                         await self.context.write(data)
                 except TimeoutError:
-                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
+                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s") from None
                 if held is not None:
                     held.done(_done_rows(reply))
 
@@ -336,14 +338,13 @@ class Messages(Generic[RequestT]):
 
     async def _next(self, held: StreamMemory) -> bytes | None:
         """Return the next message of a stream; None at its end."""
-        idle_s = self.served.deadlines.idle_stream_s
         try:
             return await self.receiver.receive(
-                self.context.read, self.call.record.peer, within_s=idle_s, in_work=held.in_work
+                self.context.read, self.call.record.peer, within_s=IDLE_STREAM_S, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
-                f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
+                f"nothing came on the stream for {IDLE_STREAM_S:g} s: open another one for further items"
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:

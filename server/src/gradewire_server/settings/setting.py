@@ -49,7 +49,7 @@ _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number
 class Setting:
     """A mark in the annotation of a group's field, without which users cannot set it.
 
-    The first paragraph of the docstring below the field is its help: one sentence.
+    The first paragraph of the docstring below the field is its help, the second says when to change it.
 
     Attributes:
         name: Name of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
@@ -169,9 +169,18 @@ class SettingField(NamedTuple):
 
     @property
     def help(self) -> str:
-        """One sentence."""
+        """Text of the option: a sentence, and its special values."""
+        return self._paragraphs[0]
+
+    @property
+    def when(self) -> str:
+        """Advice when to change it, in one or two sentences."""
+        return self._paragraphs[1]
+
+    @property
+    def _paragraphs(self) -> list[str]:
         text = _docstrings(self.group.__module__)[self.group.__name__, self.attribute]
-        return " ".join(text.partition("\n\n")[0].split())
+        return [" ".join(each.split()) for each in text.split("\n\n")]
 
     @property
     def section(self) -> str:
