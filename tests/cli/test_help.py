@@ -1,8 +1,10 @@
 """The help of all commands: named groups, everyday options first, short texts, and one meaning for each flag."""
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 import click
@@ -15,8 +17,8 @@ from gradewire_cli.options.help import Command, Option, group_of, is_rare
 
 MOST_SHOWN = 16
 """Options that --help shows, without those of the help itself."""
-MOST_CHARACTERS = 84
-"""Characters of a help text's first sentence: with its flag one line, or two, of 100 columns."""
+MOST_CHARACTERS = 72
+"""Characters of a help text's first sentence, which then mostly fits beside its flag into 100 columns."""
 _SENTENCE = re.compile(r"(?:e\.g\.|[^.:]|[.:](?! |$))+")
 
 
@@ -81,6 +83,12 @@ def test_a_flag_means_the_same_in_all_commands() -> None:
             for flag in option.opts:
                 meanings[flag][_first(option), option.is_flag].append(name)
     assert {flag: dict(found) for flag, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_every_text_belongs_to_an_option() -> None:
+    texts = tomllib.loads((resources.files("gradewire_cli") / "options.toml").read_text("utf-8"))
+    flags = {option.opts[0].removeprefix("--") for command in COMMANDS.values() for option in options_of(command)}
+    assert texts.keys() <= flags
 
 
 def _first(option: Option) -> str:

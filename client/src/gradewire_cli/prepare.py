@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from cloup import option_group
 
 from gradewire import AsyncClient
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, quiet_option, stacked
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, quiet_option
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.help import command, option
-from gradewire_cli.options.judge import judge_option
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, replacing
@@ -29,25 +27,13 @@ from gradewire_proto.exit_codes import ExitCode
 _METRIC = "synthetic"
 
 generate_options = stacked(
-    option_group(
-        "Synthetic answers",
-        option("--generate", is_flag=True, help="Have a judge write a sentence for each reference without one."),
-        judge_option,
-        option(
-            "--prompt",
-            metavar="FILE",
-            type=INPUT_FILE,
-            help="Use this prompt file for the metric that it names: synthetic.",
-            rare=True,
-        ),
-    ),
-    option_group(
-        "Output",
-        option("--out", type=OUTPUT_FILE, help="Write the rows to FILE: JSONL with their synthetic answers."),
-        option("--overwrite", is_flag=True, help="Replace the output of an earlier run.", rare=True),
-        option("--immutable", is_flag=True, help="Freeze the set and print NAME@DIGEST for it."),
-        quiet_option,
-    ),
+    option("--generate", is_flag=True),
+    option("--judge"),
+    option("--prompt", type=INPUT_FILE),
+    option("--out", type=OUTPUT_FILE),
+    option("--overwrite", is_flag=True),
+    option("--immutable", is_flag=True),
+    quiet_option,
 )
 # Failures listed one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10

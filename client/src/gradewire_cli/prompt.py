@@ -6,14 +6,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import INPUT_FILE
-from gradewire_cli.options.help import Command, group_epilog, option
-from gradewire_cli.options.judge import judge_option
+from gradewire_cli.options.help import Command, group_epilog, option, stacked
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -129,18 +127,11 @@ def check_command(file: Path) -> None:
 @prompt_command.command("show", cls=Command)
 @click.argument("metric")
 @input_options
-@option_group(
-    "Prompt",
-    option("--row", "index", type=click.IntRange(min=0), default=0, help="Show the row with this number, from 0."),
-    option(
-        "--prompt",
-        "prompt_path",
-        metavar="FILE",
-        type=INPUT_FILE,
-        help="Use this prompt file for the metric that it names.",
-    ),
-    judge_option,
-    option("--ids", is_flag=True, help="Print the token ids too."),
+@stacked(
+    option("--row", "index", type=click.IntRange(min=0), default=0),
+    option("--prompt", "prompt_path", type=INPUT_FILE),
+    option("--judge"),
+    option("--ids", is_flag=True),
 )
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any

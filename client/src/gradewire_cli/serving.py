@@ -8,14 +8,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from cloup import OptionGroup, option_group
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, choice_option
 from gradewire_cli.options.connection import MAX_PORT, server_option, tls_of, tls_options
-from gradewire_cli.options.help import Command, Option, command, group_epilog, option
+from gradewire_cli.options.help import Command, Option, command, group_epilog, option, stacked
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
@@ -63,15 +62,13 @@ def _option(info: SettingField) -> Option:
         help=info.help,
         show_default=(info.default if not info.secret else "") or False,
         rare=not info.everyday,
-        group=OptionGroup(info.section),
+        group=info.section,
         **attributes,
     )
 
 
 @command("serve", cls=ServeCommand)
-@option_group(
-    "Server", option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
-)
+@option("--print-settings", is_flag=True)
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
     """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
@@ -103,11 +100,10 @@ def triton_command() -> None:
 
 def _reward_option(name: str, given: Mapping[str, Any]) -> Callable[[Decorated], Decorated]:
     kind = click.Choice(given["choices"]) if "choices" in given else _TYPES.get(given.get("type", ""), str)
-    texts = {"metavar": given.get("metavar"), "help": given["help"]}
-    return option(f"--rewards-{name}", type=kind, default=given.get("default"), rare=name != "metric", **texts)
+    return option(f"--rewards-{name}", type=kind, default=given.get("default"))
 
 
-reward_options = option_group("Rewards", *itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))
+reward_options = stacked(*itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,41 +123,23 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 
 
 @command("gateway")
-@option_group("Server", server_option(required=True), *tls_options)
-@option_group(
-    "HTTP",
-    option("--host", default="127.0.0.1", help="Listen on this address."),
-    option("--port", type=click.IntRange(0, MAX_PORT), default=8080, help="Listen on this port. 0 takes a free one."),
-    option("--cert", type=INPUT_FILE, help="Serve HTTPS with this certificate chain (PEM)."),
-    option("--key", type=INPUT_FILE, help="Private key of --cert (PEM)."),
-    option("--host-name", "names", multiple=True, metavar="NAME", help="Let callers use this host name. Repeatable."),
-    option(
-        "--max-requests", type=click.IntRange(1), default=128, help="Work on this many requests at a time.", rare=True
-    ),
-    option(
-        "--max-body-bytes", type=click.IntRange(1), default=32 << 20, help="Refuse a body above this size.", rare=True
-    ),
-    option("--page/--no-page", default=True, help="Show the page at /.", rare=True),
-    option("--metrics-page/--no-metrics-page", "metrics", default=True, help="Show metrics at /metrics.", rare=True),
+@stacked(server_option(required=True), *tls_options)
+@stacked(
+    option("--host", default="127.0.0.1"),
+    option("--port", type=click.IntRange(0, MAX_PORT), default=8080),
+    option("--cert", type=INPUT_FILE),
+    option("--key", type=INPUT_FILE),
+    option("--host-name", "names", multiple=True),
+    option("--max-requests", type=click.IntRange(1), default=128),
+    option("--max-body-bytes", type=click.IntRange(1), default=32 << 20),
+    option("--page/--no-page", default=True),
+    option("--metrics-page/--no-metrics-page", "metrics", default=True),
 )
 @reward_options
-@option_group(
-    "Log and tracing",
-    choice_option("--log-level", among=("info", "debug", "warning", "error"), about="Log from this level on."),
-    option(
-        "--otlp-endpoint",
-        default="",
-        metavar="URL",
-        callback=_checked_endpoint,
-        help="Send traces to this OpenTelemetry collector.",
-    ),
-    option(
-        "--trace-sample-ratio",
-        type=click.FloatRange(0, 1),
-        default=0.1,
-        help="Trace this share of the calls whose caller's trace does not decide.",
-        rare=True,
-    ),
+@stacked(
+    choice_option("--log-level", among=("info", "debug", "warning", "error")),
+    option("--otlp-endpoint", default="", callback=_checked_endpoint),
+    option("--trace-sample-ratio", type=click.FloatRange(0, 1), default=0.1),
 )
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:

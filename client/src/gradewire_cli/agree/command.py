@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire_cli.agree.result import agreement_document, compute_agreement
 from gradewire_cli.agree.tables import (
@@ -20,7 +19,7 @@ from gradewire_cli.agree.tables import (
     system_notes,
     write_page,
 )
-from gradewire_cli.options.help import command, option
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.problems import InputError, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_formats import table_files, write_tables
@@ -74,46 +73,18 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 
 @command("agree", statistics=", ".join(ALL_STATISTICS))
 @labelled_run_options
-@option_group(
-    "Statistics",
-    option(
-        "--statistics",
-        metavar="NAME,…",
-        callback=_statistics,
-        help="Show these statistics, listed below, or all.",
-        show_default=",".join(SHOWN),
-    ),
-    option(
-        "--group-by",
-        "levels",
-        metavar="LEVEL",
-        type=click.Choice(LEVELS),
-        multiple=True,
-        help="Print results by these columns: dataset, model, group, or cell, a data set with a model. Repeatable.",
-    ),
-    option(
-        "--compare",
-        nargs=2,
-        multiple=True,
-        metavar="A B",
-        help="Print metric A minus metric B, with interval and p value. Repeatable.",
-    ),
-    option("--compare-all", is_flag=True, help="Print every metric minus the first.", rare=True),
-    option(
-        "--compare-statistics",
-        metavar="NAME,…",
-        callback=_statistics,
-        help="Compare these statistics.",
-        show_default=f"as --statistics, else {','.join(COMPARED)}",
-        rare=True,
-    ),
+@stacked(
+    option("--statistics", callback=_statistics),
+    option("--group-by", "levels", type=click.Choice(LEVELS), multiple=True),
+    option("--compare", nargs=2, multiple=True),
+    option("--compare-all", is_flag=True),
+    option("--compare-statistics", callback=_statistics),
 )
 @all_tables_option
 @table_file_options
-@option_group(
-    "Output",
+@stacked(
     html_option,
-    option("--details", is_flag=True, help="Print a table for each metric, with all intervals.", rare=True),
+    option("--details", is_flag=True),
 )
 @click.pass_context
 def agree_command(

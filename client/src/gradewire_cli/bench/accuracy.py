@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
-from cloup import option_group
 
 from gradewire.metrics import Cider
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
@@ -129,17 +128,7 @@ class VerdictRows:
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
     """Add --cut; `default` says what holds for metrics that it does not name."""
-    return option_group(
-        "Statistics",
-        option(
-            "--cut",
-            "cuts",
-            metavar="[METRIC=]SCORE",
-            multiple=True,
-            help="Call an answer right from this score. METRIC may be that of --against. Repeatable.",
-            show_default=default or None,
-        ),
-    )
+    return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 
 def _cuts(texts: Sequence[str]) -> dict[str, float]:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from cloup import option_group
 
 from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
-from gradewire_cli.options.common import OUTPUT_FILE, baseline_option, choice_option, where_option
+from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.options.help import option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of, scores_option
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
 from gradewire_stats.ave import AveDifferences, AveOptions, AveProperties, AveRows, ave_differences, ave_properties
 
@@ -193,45 +192,15 @@ def _intervals(
 ave_command = table_command(
     "ave",
     scoring_options,
-    option_group(
-        "Input",
-        where_option(),
-        option("--half", type=click.Choice(("a", "b")), help="Use only the questions of this half, by their hash."),
-        scores_option(" Give the scores of the file that --items wrote."),
-    ),
-    option_group(
-        "Statistics",
-        baseline_option(),
-        choice_option(
-            "--merge",
-            among=("mean", "median", "max"),
-            about="Combine the scores of a sample's descriptions by this.",
-            rare=True,
-        ),
-        choice_option(
-            "--variance",
-            among=("population", "sample"),
-            about="Divide the variance by the number of values, or by one less.",
-            rare=True,
-        ),
-        option(
-            "--log-base",
-            type=click.FloatRange(min=1, min_open=True),
-            default=2.0,
-            help="Take logarithms to this base. 2 fits the published values.",
-            rare=True,
-        ),
-        choice_option(
-            "--dataset-alignment",
-            among=("mean-of-parts", "pooled"),
-            about="Average the alignment of a data set over its parts, or pool them.",
-            rare=True,
-        ),
-    ),
-    option_group(
-        "Output",
-        option("--items", type=OUTPUT_FILE, help="Write the texts to score to FILE as labelled rows, and stop."),
-    ),
+    option("--where", multiple=True),
+    option("--half", type=click.Choice(("a", "b"))),
+    option("--scores", type=OUTPUT_FILE, multiple=True),
+    option("--baseline"),
+    choice_option("--merge", among=("mean", "median", "max")),
+    choice_option("--variance", among=("population", "sample")),
+    option("--log-base", type=click.FloatRange(min=1, min_open=True), default=2.0),
+    choice_option("--dataset-alignment", among=("mean-of-parts", "pooled")),
+    option("--items", type=OUTPUT_FILE),
     draw_options(resamples=RESAMPLES),
     compute=_compute,
     has_headline=True,

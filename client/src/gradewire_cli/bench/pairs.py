@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from cloup import option_group
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.bench.paper_tables import Columns, TableCall, TableResult, fields_of, table_command
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.options.help import option
-from gradewire_cli.options.metrics import metrics_option
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
@@ -253,17 +251,8 @@ pairs_command = table_command(
     "pairs",
     input_options,
     connection_options,
-    option_group(
-        "Input",
-        option(
-            "--choice",
-            "choices",
-            metavar="NAME=COLUMN",
-            multiple=True,
-            help="Read the choices of evaluator NAME from this column. Repeatable.",
-        ),
-    ),
-    option_group("Metrics", metrics_option()),
+    option("--choice", "choices", multiple=True),
+    option("--metrics"),
     draw_options(resamples=RESAMPLES),
     compute=_compute,
 )

@@ -8,10 +8,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
 import click
-from cloup import option_group
 
-from gradewire_cli.options.common import stacked
-from gradewire_cli.options.help import Command, column_help, column_lines
+from gradewire_cli.options.help import Command, column_help, column_lines, stacked
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
@@ -156,12 +154,7 @@ def table_command(
     def run(ctx: click.Context, /, **options: Any) -> None:
         _run(ctx, name, compute, options)
 
-    add = stacked(
-        *options,
-        *([all_tables_option] if has_headline else []),
-        table_file_options,
-        option_group("Output", manifest_option),
-    )
+    add = stacked(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
     listed = column_help() if columns is None else columns.help
     texts = {"examples": paper["examples"], "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes()}"}
     return click.command(name, cls=Command, help=paper["about"], **texts)(add(click.pass_context(run)))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
-from cloup import option_group
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
@@ -207,18 +206,4 @@ def _document(
     }
 
 
-smile_command = table_command(
-    "smile",
-    labelled_run_options,
-    option_group(
-        "Statistics",
-        option(
-            "--weights",
-            metavar="W,…",
-            default=_WEIGHTS,
-            help="Try these weights of the sentence term.",
-            show_default="0 to 1 by 0.1",
-        ),
-    ),
-    compute=_compute,
-)
+smile_command = table_command("smile", labelled_run_options, option("--weights", default=_WEIGHTS), compute=_compute)

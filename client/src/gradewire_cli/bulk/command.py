@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire_cli.bulk.options import BulkOutput, bulk_options, divided, usual_part_rows
 from gradewire_cli.bulk.output import (
@@ -26,9 +25,8 @@ from gradewire_cli.bulk.output import (
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
 from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, where_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
-from gradewire_cli.options.help import command
+from gradewire_cli.options.help import command, option
 from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, metric_options_of
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url, tell
@@ -57,6 +55,8 @@ from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.options.common import FailOn
 
 
 @contextlib.contextmanager
@@ -317,7 +317,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
 @command("bulk", failed_rows="some rows have no score (see --fail-on)")
 @click.argument("paths", metavar="INPUT... OUTPUT", nargs=-1, required=True)
 @column_options
-@option_group("Input", where_option(rare=True))
+@option("--where", multiple=True, rare=True)
 @metric_options
 @judge_options
 @cascade_options

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
-from cloup import option_group
 
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_folder
-from gradewire_cli.options.common import check_resume, fail_on_option, quiet_option, resume_options, stacked
-from gradewire_cli.options.help import option
+from gradewire_cli.options.common import check_resume, fail_on_option, quiet_option, resume_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.results.manifest_entries import manifest_path, row_output_options
 from gradewire_cli.results.results_table import is_table
@@ -86,45 +85,14 @@ def usual_part_rows(*, judged: bool) -> int:
 
 
 bulk_options = stacked(
-    option_group(
-        "Output",
-        resume_options,
-        *row_output_options,
-        fail_on_option,
-        quiet_option,
-    ),
-    option_group(
-        "Ray",
-        option(
-            "--processes",
-            "workers",
-            type=click.IntRange(min=1),
-            help="Run this many processes. Each has an engine, or is a client of --server.",
-            show_default=f"one for {CORES_PER_WORKER} cores, one in all with a judge here",
-        ),
-        option(
-            "--threads",
-            type=click.IntRange(min=1),
-            help="Use this many encoder threads in each process.",
-            show_default="cores / --processes",
-            rare=True,
-        ),
-        option(
-            "--part-rows",
-            type=click.IntRange(min=1),
-            help="Write parts of this many rows. A break loses the parts in work.",
-            show_default=f"{_PART_ROWS}, with a judge {_JUDGED_PART_ROWS}",
-            rare=True,
-        ),
-        option(
-            "--ray-address",
-            metavar="HOST:PORT",
-            envvar="RAY_ADDRESS",
-            show_envvar=True,
-            help="Run on this Ray cluster. auto: the one on this machine.",
-            show_default="a Ray of its own",
-        ),
-    ),
+    resume_options,
+    *row_output_options,
+    fail_on_option,
+    quiet_option,
+    option("--processes", "workers", type=click.IntRange(min=1)),
+    option("--threads", type=click.IntRange(min=1)),
+    option("--part-rows", type=click.IntRange(min=1)),
+    option("--ray-address", envvar="RAY_ADDRESS", show_envvar=True),
 )
 
 

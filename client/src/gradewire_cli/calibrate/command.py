@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from cloup import option_group
 
 from gradewire.metrics import Auto
 from gradewire.metrics.base import Metric
@@ -29,10 +28,10 @@ from gradewire_cli.calibrate.output import (
 from gradewire_cli.calibrate.rows import labelled_scores, with_sources
 from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import choice_option, dry_run_option, stacked
+from gradewire_cli.options.common import choice_option
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.help import command, option
-from gradewire_cli.options.metrics import MetricOptions, model_option
+from gradewire_cli.options.help import command, option, stacked
+from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.tables import json_option, show_tables
 from gradewire_cli.rows.input_file import column_options
@@ -49,56 +48,21 @@ RESAMPLES = 2000
 calibrate_options = stacked(
     click.argument("files", metavar="[FILE]...", nargs=-1),
     column_options,
-    option_group(
-        "Fit",
-        option(
-            "--metric", default="smile", help="Fit this metric, with its parameters: smile:paper, correctness, auto."
-        ),
-        model_option,
-        choice_option("--fit", among=("threshold", "both"), about="Fit the threshold, or smile's sentence_weight too."),
-        choice_option("--objective", among=get_args(Objective), about="Maximise this with the threshold.", rare=True),
-        choice_option(
-            "--weight-objective", among=get_args(WeightObjective), about="Maximise this with the weight.", rare=True
-        ),
-        option(
-            "--fit-half",
-            "half",
-            type=click.Choice(get_args(Half)),
-            help="Fit on this half of the questions and measure on the other.",
-            show_default="fit on all, cross-validate",
-        ),
-        option(
-            "--source",
-            metavar="COLUMN",
-            help="Fit correctness with equal weight for each value of this column.",
-            show_default="FILE if there are several, else source, else dataset",
-            rare=True,
-        ),
-        option(
-            "--delta",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=DELTA,
-            help="Let the bound of auto's risk fail with this probability.",
-            rare=True,
-        ),
-    ),
+    option("--metric", default="smile"),
+    option("--model"),
+    choice_option("--fit", among=("threshold", "both")),
+    choice_option("--objective", among=get_args(Objective)),
+    choice_option("--weight-objective", among=get_args(WeightObjective)),
+    option("--fit-half", "half", type=click.Choice(get_args(Half))),
+    option("--source"),
+    option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=DELTA),
     connection_options,
     labelled_options(resamples=RESAMPLES),
-    option_group(
-        "Output",
-        json_option,
-        dry_run_option("print the fit, store nothing"),
-        option("--show", is_flag=True, help="Show the fits that are stored with the model and exit."),
-        option("--undo", is_flag=True, help="Remove your fits of the model, or only those of --metric, and exit."),
-        option(
-            "--model-repository",
-            "models_dir",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Use the built models in this directory.",
-            show_default="those of this process's engine",
-            rare=True,
-        ),
-    ),
+    json_option,
+    option("--dry-run", is_flag=True),
+    option("--show", is_flag=True),
+    option("--undo", is_flag=True),
+    option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
 )
 
 _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import Compare
@@ -21,16 +20,12 @@ from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, s
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import (
     OUTPUT_FILE,
-    baseline_option,
     check_resume,
     choice_option,
-    group_by_option,
     read_groupings,
-    stacked,
-    where_option,
 )
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.help import command, option
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
@@ -39,7 +34,7 @@ from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file
-from gradewire_cli.scoring.choosers import by_option, comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.plan import scoring_options, single_metric, without_all
 from gradewire_proto.exit_codes import ExitCode
@@ -61,52 +56,18 @@ def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str
 
 
 compare_options = stacked(
-    option_group(
-        "Comparison",
-        option("--models", metavar="NAME,…", callback=names, help="Compare these models of the column model."),
-        option(
-            "--names", metavar="NAME,…", callback=names, help="Call the files so.", show_default="file names", rare=True
-        ),
-        baseline_option(show_default="the first"),
-        by_option(show_default="the first of --metrics"),
-        tie_margin_option,
-        choice_option("--match", "rule", among=RULES, about="Match rows of one question by this rule.", rare=True),
-        choice_option(
-            "--duplicates",
-            among=DUPLICATES,
-            about="Refuse further answers of one side to a question, or take the first.",
-            rare=True,
-        ),
-        option(
-            "--summary",
-            "summaries",
-            type=OUTPUT_FILE,
-            multiple=True,
-            help="Read this output of gradewire score --summary-json, one for each FILE in order.",
-            show_default="the manifests",
-            rare=True,
-        ),
-        option(
-            "--fail-if",
-            "conditions",
-            metavar="CONDITION",
-            multiple=True,
-            callback=parse_conditions,
-            help="Exit 4 if this holds, for instance 'smile.mean < -0.01'. Repeatable.",
-        ),
-    ),
-    option_group("Input", where_option(rare=True)),
-    option_group(
-        "Output",
-        group_by_option,
-        option(
-            "--changed",
-            type=click.IntRange(min=0),
-            default=5,
-            help="Show this many of the rows that gained most, and that lost most.",
-            rare=True,
-        ),
-    ),
+    option("--models", callback=names),
+    option("--names", callback=names),
+    option("--baseline", show_default="the first"),
+    option("--by", show_default="the first of --metrics"),
+    tie_margin_option,
+    choice_option("--match", "rule", among=RULES),
+    choice_option("--duplicates", among=DUPLICATES),
+    option("--summary", "summaries", type=OUTPUT_FILE, multiple=True),
+    option("--fail-if", "conditions", multiple=True, callback=parse_conditions),
+    option("--where", multiple=True, rare=True),
+    option("--group-by", multiple=True),
+    option("--changed", type=click.IntRange(min=0), default=5),
 )
 
 

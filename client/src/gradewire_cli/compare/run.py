@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
-from gradewire_cli.options.common import OUTPUT_FILE, resume_options, stacked
-from gradewire_cli.options.help import option
+from gradewire_cli.options.common import OUTPUT_FILE, resume_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
@@ -43,14 +42,7 @@ if TYPE_CHECKING:
 
 
 output_options = stacked(
-    option_group(
-        "Output",
-        option("--out", type=OUTPUT_FILE, help="Write the rows to FILE: one for each pair of answers (JSONL)."),
-        resume_options,
-        html_option,
-    ),
-    all_tables_option,
-    table_file_options,
+    option("--out", type=OUTPUT_FILE), resume_options, html_option, all_tables_option, table_file_options
 )
 
 

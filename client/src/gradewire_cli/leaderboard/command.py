@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from cloup import option_group
 
 from gradewire._rows import ALIASES
 from gradewire_cli.leaderboard.output import (
@@ -21,9 +20,9 @@ from gradewire_cli.leaderboard.output import (
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, baseline_option, check_resume, resume_options
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, resume_options
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.help import column_lines, command, option
+from gradewire_cli.options.help import column_lines, command, option, stacked
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
@@ -32,7 +31,7 @@ from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
-from gradewire_cli.scoring.choosers import by_option, tie_margin_option
+from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
 from gradewire_stats.ratings import CONTROLS, Control
 
@@ -56,37 +55,18 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
 @input_options
 @connection_options
 @judge_options
-@option_group(
-    "Rating",
-    by_option(default="smile"),
+@stacked(
+    option("--by", default="smile"),
     tie_margin_option,
-    option(
-        "--target-width",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Judge the most telling pairs, until each interval is this narrow.",
-        show_default="judge all pairs",
-    ),
-    option("--max-pairs", type=click.IntRange(min=1), help="With --target-width: judge at most this many pairs."),
-    baseline_option("reference"),
-    option("--anchor", metavar="MODEL", help="Rate this model 1000.", show_default="the mean of all models", rare=True),
-    option(
-        "--control",
-        "controls",
-        metavar="length,position",
-        callback=_controls,
-        help="Order the models by a fit that holds these differences of the answers fixed.",
-        rare=True,
-    ),
-    option(
-        "--human",
-        type=INPUT_FILE,
-        help="Compare the ratings with the votes of annotators in FILE.",
-        show_default="the votes in the input",
-    ),
+    option("--target-width", type=click.FloatRange(min=0, min_open=True)),
+    option("--max-pairs", type=click.IntRange(min=1)),
+    option("--baseline", "reference"),
+    option("--anchor"),
+    option("--control", "controls", callback=_controls),
+    option("--human", type=INPUT_FILE),
 )
-@option_group(
-    "Output",
-    option("--out", type=OUTPUT_FILE, help="Write the rows to FILE: one for each judged pair (JSONL)."),
+@stacked(
+    option("--out", type=OUTPUT_FILE),
     resume_options,
     html_option,
 )

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
-from cloup import option_group
 from typing_extensions import override
 
-from gradewire_cli.options.help import option
+from gradewire_cli.options.help import option, stacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,62 +37,24 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def stacked(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options, arguments or groups of options, in this order."""
-
-    def add(command: Command) -> Command:
-        for each in reversed(options):
-            command = each(command)
-        return command
-
-    return add
-
-
-def choice_option(*names: str, among: Sequence[str], about: str, rare: bool = False) -> Callable[[Command], Command]:
+def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
     """Return an option with one of these values; the first is its default."""
-    return option(*names, type=click.Choice(among), default=among[0], help=about, rare=rare)
+    return option(*names, type=click.Choice(among), default=among[0])
 
 
-quiet_option = option("--quiet", is_flag=True, help="Print the result alone: no progress, no summary.")
+quiet_option = option("--quiet", is_flag=True)
 
 
-def seed_option(default: int | None, about: str = "") -> Callable[[Command], Command]:
-    """Return --seed; `about` says more of what is drawn."""
-    return option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=default,
-        help=f"Draw with this seed: the same seed, the same draws.{about}",
-        rare=True,
-    )
-
-
-def dry_run_option(about: str) -> Callable[[Command], Command]:
-    """Return --dry-run; `about` says what a trial run does."""
-    return option("--dry-run", is_flag=True, help=f"Make a trial run: {about}.")
-
-
-def where_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --where."""
-    return option(
-        "--where",
-        metavar="COLUMN=VALUE,…",
-        multiple=True,
-        help="Use only the rows with these values. Repeatable.",
-        **attributes,
-    )
+def seed_option(default: int | None) -> Callable[[Command], Command]:
+    """Return --seed."""
+    return option("--seed", type=click.IntRange(min=0), default=default)
 
 
 resume_options = stacked(
-    option("--resume", is_flag=True, help="Continue where an earlier run stopped. Retry rows that timed out."),
-    option("--overwrite", is_flag=True, help="Replace the output of an earlier run.", rare=True),
+    option("--resume", is_flag=True),
+    option("--overwrite", is_flag=True),
 )
-fail_on_option = choice_option(
-    "--fail-on",
-    among=get_args(FailOn),
-    about="Exit 1 for failed rows, for any row without a score, or never.",
-    rare=True,
-)
+fail_on_option = choice_option("--fail-on", among=get_args(FailOn))
 
 
 def written_options(given: Mapping[str, object]) -> list[str]:
@@ -109,20 +70,7 @@ def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
         raise click.UsageError("--resume and --overwrite need --out FILE")
 
 
-group_by_option = option(
-    "--group-by",
-    metavar="COLUMN,…",
-    multiple=True,
-    help="Print results by these columns: model, dataset, group, file or any other, or model+dataset.",
-)
-
-
-def baseline_option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
-    """Return --baseline, under other names of the parameter."""
-    return option("--baseline", *names, metavar="NAME", help="Compare the others with NAME.", **attributes)
-
-
-grouping_options = option_group("Statistics", group_by_option, baseline_option(show_default="the first in FILE"))
+grouping_options = stacked(option("--group-by", multiple=True), option("--baseline", show_default="the first in FILE"))
 
 
 def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from cloup import option_group
 
 from gradewire import AsyncClient, Tls
 from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
-from gradewire_cli.options.common import INPUT_FILE, Command, stacked, written_options
-from gradewire_cli.options.help import option
+from gradewire_cli.options.common import INPUT_FILE, Command, written_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
@@ -111,77 +110,34 @@ class ConnectionOptions:
 
 
 tls_options = (
-    option("--tls", is_flag=True, help="Use TLS to the server, with the usual certificate authorities.", rare=True),
-    option("--tls-ca", type=INPUT_FILE, help="Use TLS and trust these certificate authorities (PEM).", rare=True),
-    option("--tls-cert", type=INPUT_FILE, help="Show this certificate to the other side (PEM chain).", rare=True),
-    option("--tls-key", type=INPUT_FILE, help="Private key of --tls-cert (PEM).", rare=True),
-    option(
-        "--tls-server-name",
-        metavar="NAME",
-        help="Expect this name in the server's certificate.",
-        show_default="the host",
-        rare=True,
-    ),
+    option("--tls", is_flag=True),
+    option("--tls-ca", type=INPUT_FILE),
+    option("--tls-cert", type=INPUT_FILE),
+    option("--tls-key", type=INPUT_FILE),
+    option("--tls-server-name"),
 )
-token_option = option(
-    "--token",
-    metavar="TOKEN",
-    envvar="GRADEWIRE_TOKEN",
-    show_envvar=True,
-    help="Send this bearer token. The variable keeps it out of the process list.",
-    rare=True,
-)
-wait_option = option(
-    "--wait-s",
-    type=_SECONDS,
-    default=CONNECT_TIMEOUT_S,
-    help="Wait this long for the server's first answer.",
-    rare=True,
-)
+token_option = option("--token", envvar="GRADEWIRE_TOKEN", show_envvar=True)
+wait_option = option("--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S)
 
 
 def server_option(**attributes: Any) -> Callable[[Command], Command]:
     """Return --server, with its variable."""
-    return option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar=SERVER_VARIABLE,
-        show_envvar=True,
-        help="Use the server at this address.",
-        **attributes,
-    )
+    return option("--server", envvar=SERVER_VARIABLE, show_envvar=True, **attributes)
 
 
 def deadline_option(default: float) -> Callable[[Command], Command]:
     """Return --deadline-s."""
-    return option(
-        "--deadline-s", type=_SECONDS, default=default, help="Give up a call to the server after this time.", rare=True
-    )
+    return option("--deadline-s", type=_SECONDS, default=default)
 
 
 connection_options = stacked(
-    option_group(
-        "Server",
-        server_option(),
-        option(
-            "--embedded",
-            is_flag=True,
-            help="Use the engine in this process. That is the default without --server.",
-            rare=True,
-        ),
-        token_option,
-        *tls_options,
-        option(
-            "--disk-directory",
-            "cache_dir",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Keep vectors of this process's engine in this directory.",
-            show_default="the user's cache directory",
-            rare=True,
-        ),
-        deadline_option(BATCH_DEADLINE_S),
-        wait_option,
-    ),
+    server_option(),
+    option("--embedded", is_flag=True),
+    token_option,
+    *tls_options,
+    option("--disk-directory", "cache_dir", type=click.Path(file_okay=False, path_type=Path)),
+    deadline_option(BATCH_DEADLINE_S),
+    wait_option,
     judge_server_options,
 )
 

@@ -22,6 +22,8 @@ HELP: Final = "Help"
 """The group of --help and --help-all, always the last one."""
 _SHOWS_ALL: Final = "gradewire_cli.shows_all"
 """Key in the context's `meta`: --help-all is being answered."""
+_FLAG_COLUMNS: Final = 27
+"""Columns of flag and placeholder, so that most texts fit beside them into 100 columns."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
 _NOT_SHOWN: Final = ("range", "required")
 """Extras of click that make a help text longer and say what an error says too."""
@@ -32,14 +34,12 @@ class Option(click.Option):
 
     Attributes:
         rare: If true, only --help-all shows the option.
-        group: Group of the help, which `cloup.option_group` sets.
+        group: Title of its group in the help.
     """
 
-    def __init__(
-        self, *arguments: Any, rare: bool = False, group: cloup.OptionGroup | None = None, **attributes: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, group: str, rare: bool = False, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
-        self.rare, self.group = rare, group
+        self.rare, self.group = rare, cloup.OptionGroup(group)
 
     @override
     def make_metavar(self, ctx: click.Context) -> str:
@@ -61,10 +61,10 @@ class Option(click.Option):
 
 
 class Command(cloup.Command):
-    """A command with examples on top of its options, which stand in groups (`cloup.option_group`)."""
+    """A command with examples on top of its options, which stand in groups."""
 
     def __init__(self, *arguments: Any, examples: str = "", **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
+        super().__init__(*arguments, formatter_settings={"col1_max_width": _FLAG_COLUMNS}, **attributes)
         self.examples = examples
         self.help_all = click.Option(
             ["--help-all"],
@@ -107,7 +107,7 @@ def is_rare(parameter: click.Parameter) -> bool:
 
 def group_of(parameter: click.Parameter) -> str:
     """Return the title of a parameter's group."""
-    if isinstance(parameter, Option) and parameter.group is not None:
+    if isinstance(parameter, Option):
         return str(parameter.group.title)
     return HELP if {"--help", "--help-all"} & {*parameter.opts} else "Options"
 
@@ -119,9 +119,21 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
         ctx.exit()
 
 
-def option(*names: str, rare: bool = False, **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option; only --help-all shows a `rare` one."""
-    return click.option(*names, cls=Option, rare=rare, **attributes)
+def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option with the texts that options.toml has for its first flag."""
+    texts = _toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
+    return click.option(*names, cls=Option, **{**texts, **attributes})
+
+
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds options, arguments or further decorators, in this order."""
+
+    def add(command: Decorated) -> Decorated:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
 
 
 def command(
@@ -166,7 +178,11 @@ def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
 
 
-@functools.cache
 def help_texts() -> dict[str, dict[str, str]]:
-    """Read help.toml."""
-    return tomllib.loads((resources.files("gradewire_cli") / "help.toml").read_text(encoding="utf-8"))
+    """Return help.toml."""
+    return _toml("help.toml")
+
+
+@functools.cache
+def _toml(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((resources.files("gradewire_cli") / name).read_text(encoding="utf-8"))

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from cloup import option_group
 
 from gradewire_cli.options.common import INPUT_FILE, FiniteRange, written_options
-from gradewire_cli.options.help import option
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -25,64 +24,27 @@ _CONVENTIONAL_NAME: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _MILLION: Final = 1e6
 _PRICE_FLAGS: Final = ("--judge-input-price", "--judge-output-price")
 
-judge_option = option(
-    "--judge", metavar="NAME[@DIGEST]", help="Use this judge, not the default one.", show_default=False
+judge_options = stacked(
+    option("--judge"),
+    option("--prompt", "prompts", type=INPUT_FILE, multiple=True),
+    option("--retries", type=click.IntRange(min=0), default=_RETRIES),
 )
-judge_options = option_group(
-    "Judge",
-    judge_option,
-    option(
-        "--prompt",
-        "prompts",
-        metavar="FILE",
-        type=INPUT_FILE,
-        multiple=True,
-        help="Use this prompt file for the metric that it names. Repeatable.",
-        rare=True,
-    ),
-    option(
-        "--retries",
-        type=click.IntRange(min=0),
-        default=_RETRIES,
-        help="Send a row again this often while the judge is busy.",
-        rare=True,
-    ),
+judge_server_options = stacked(
+    option("--judge-url"),
+    option("--judge-remote-model"),
+    option("--judge-key-env"),
+    option("--judge-backend", type=click.Choice(BACKENDS)),
+    option("--judge-reasoning-tokens", type=click.IntRange(min=0)),
 )
-judge_server_options = option_group(
-    "Judge",
-    option("--judge-url", metavar="URL", help="Ask the judge on this server (http://HOST:PORT/v1)."),
-    option("--judge-remote-model", metavar="NAME", help="Ask this model on the judge's server.", rare=True),
-    option(
-        "--judge-key-env", metavar="VARIABLE", help="Read the API key for --judge-url from this variable.", rare=True
-    ),
-    option(
-        "--judge-backend",
-        type=click.Choice(BACKENDS),
-        help="Ask a judge of this kind: an OpenAI-compatible server, or a decision model.",
-        show_default=BACKENDS[0],
-        rare=True,
-    ),
-    option(
-        "--judge-reasoning-tokens",
-        type=click.IntRange(min=0),
-        help="Let the judge write this many tokens of thought before its answer.",
-        show_default="GRADEWIRE_JUDGE_REASONING_TOKENS, else 0",
-        rare=True,
-    ),
-)
-price_options = option_group(
-    "Judge",
+price_options = stacked(
     *(
         option(
             flag,
             type=FiniteRange(min=0),
-            metavar="PRICE",
             envvar=f"GRADEWIRE_{flag[2:].replace('-', '_').upper()}",
             show_envvar=True,
-            help=f"Price of a million tokens that the judge {does}.",
-            rare=True,
         )
-        for flag, does in zip(_PRICE_FLAGS, ("reads", "writes"), strict=True)
+        for flag in _PRICE_FLAGS
     ),
 )
 

@@ -2,20 +2,18 @@
 
 import itertools
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
-from cloup import option_group
 
 from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Synthetic
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
-from gradewire_cli.options.common import Command
-from gradewire_cli.options.help import option
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
 _HELP_COLUMNS = 78
@@ -83,60 +81,16 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
     ]
 
 
-model_option = option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the default one.")
-
-
-def metrics_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --metrics."""
-    return option(
-        "--metrics",
-        metavar="NAME,…",
-        help="Score with these metrics, listed below. all: those without a judge.",
-        **attributes,
-    )
-
-
-metric_options = option_group(
-    "Metrics",
-    metrics_option(default=USUAL_METRICS),
-    model_option,
-    option(
-        "--preset",
-        type=click.Choice(PRESETS),
-        metavar="NAME",
-        help=f"Use this preset of smile: {', '.join(PRESETS)}.",
-        rare=True,
-    ),
-    option(
-        "--synthetic",
-        type=click.Choice(SYNTHETIC_MODES),
-        metavar="|".join(SYNTHETIC_MODES),
-        help="Compare sentences with references, the rows' synthetic answers, or prepared ones.",
-        show_default="inline if all rows have them",
-        rare=True,
-    ),
-    option(
-        "--reference-set",
-        metavar="NAME",
-        help="Use this prepared set of references. gradewire prepare prints the name.",
-        rare=True,
-    ),
+metric_options = stacked(
+    option("--metrics", default=USUAL_METRICS),
+    option("--model"),
+    option("--preset", type=click.Choice(PRESETS)),
+    option("--synthetic", type=click.Choice(SYNTHETIC_MODES)),
+    option("--reference-set"),
 )
-cascade_options = option_group(
-    "Judge",
-    option(
-        "--risk",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        help="Bound the share of wrong verdicts that metric auto accepts without a judge.",
-        show_default="0.05",
-        rare=True,
-    ),
-    option(
-        "--judge-budget",
-        type=click.FloatRange(0, 1),
-        help="Bound the share of answers that metric auto sends to the judge.",
-        rare=True,
-    ),
+cascade_options = stacked(
+    option("--risk", type=click.FloatRange(0, 1, min_open=True, max_open=True)),
+    option("--judge-budget", type=click.FloatRange(0, 1)),
 )
 
 

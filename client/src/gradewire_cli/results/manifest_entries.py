@@ -144,16 +144,10 @@ def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return list(models), list(prompts)
 
 
-manifest_option = option(
-    "--manifest",
-    type=OUTPUT_FILE,
-    help="Write the manifest to FILE.",
-    show_default="beside the output, as OUTPUT.manifest.json",
-    rare=True,
-)
+manifest_option = option("--manifest", type=OUTPUT_FILE)
 row_output_options = (
-    option("--keep-columns", metavar="COLUMN,…", help="Keep these columns of the input, or all."),
-    option("--summary-json", type=OUTPUT_FILE, help="Write the summary to FILE as JSON."),
+    option("--keep-columns"),
+    option("--summary-json", type=OUTPUT_FILE),
     manifest_option,
 )
 

@@ -12,10 +12,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
-from cloup import option_group
 
 from gradewire_cli.options.common import OUTPUT_FILE
-from gradewire_cli.options.help import option
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import tell
 
 if TYPE_CHECKING:
@@ -263,16 +262,12 @@ def _writable(cell: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 
-json_option = option("--json", "json_path", type=OUTPUT_FILE, help="Write all values to FILE as JSON.")
-html_option = option("--html", type=OUTPUT_FILE, help="Write a page to FILE (HTML).")
-table_file_options = option_group(
-    "Output",
+json_option = option("--json", "json_path", type=OUTPUT_FILE)
+html_option = option("--html", type=OUTPUT_FILE)
+table_file_options = stacked(
     json_option,
-    option("--markdown", type=OUTPUT_FILE, help="Write the tables to FILE as Markdown.", rare=True),
-    option("--csv", "csv_path", type=OUTPUT_FILE, help="Write all values to FILE as CSV, unrounded.", rare=True),
-    option("--latex", type=OUTPUT_FILE, help="Write the tables to FILE as LaTeX (booktabs).", rare=True),
+    option("--markdown", type=OUTPUT_FILE),
+    option("--csv", "csv_path", type=OUTPUT_FILE),
+    option("--latex", type=OUTPUT_FILE),
 )
-all_tables_option = option_group(
-    "Output",
-    option("--all-tables", is_flag=True, help="Print all tables. Files have them in any case.", rare=True),
-)
+all_tables_option = option("--all-tables", is_flag=True)

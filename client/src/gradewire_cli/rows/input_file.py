@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from cloup import option_group
 
 from gradewire._rows import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, stacked, written_options
-from gradewire_cli.options.help import option
+from gradewire_cli.options.common import Grouping, groupings_of, written_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
@@ -27,24 +26,11 @@ _LOGS: Final[dict[str, OfficialFiles]] = {
     each.FILES.name: each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)
 }
 
-official_options = option_group(
-    "Input",
-    option(
-        "--from",
-        "official",
-        type=click.Choice((_VQA, *_LOGS)),
-        metavar="PROGRAM",
-        help=f"Read files of VQA data sets ({_VQA}) or of {', '.join(_LOGS)}.",
-    ),
-    option("--questions", metavar="FILE", help="Read the questions of --from vqa from FILE.", rare=True),
-    option("--annotations", metavar="FILE", help="Read the answers of --from vqa from FILE.", rare=True),
-    option(
-        "--filter",
-        "sample_filter",
-        metavar="NAME",
-        help="Read only the answers of this filter of lm-eval or lmms-eval.",
-        rare=True,
-    ),
+official_options = stacked(
+    option("--from", "official", type=click.Choice((_VQA, *_LOGS))),
+    option("--questions"),
+    option("--annotations"),
+    option("--filter", "sample_filter"),
 )
 _TAB = "tab"
 ALL_COLUMNS = "all"
@@ -258,56 +244,14 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 # Options on the columns of FILE, without FILE itself.
-column_options = option_group(
-    "Input",
-    option(
-        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column. Repeatable."
-    ),
-    option(
-        "--input-format",
-        type=click.Choice(FORMATS),
-        metavar="FORMAT",
-        help=f"Read FILE as {', '.join(FORMATS)}.",
-        show_default="by suffix",
-        rare=True,
-    ),
-    option(
-        "--reference-separator",
-        metavar="TEXT",
-        default="",
-        help='Split the references in a cell at this text, for instance ";".',
-        rare=True,
-    ),
-    option(
-        "--delimiter",
-        metavar="CHARACTER",
-        default="",
-        callback=_delimiter,
-        help='Split CSV at this character, or at "tab".',
-        show_default="by the header",
-        rare=True,
-    ),
-    option(
-        "--encoding",
-        metavar="NAME",
-        help="Decode text files with this encoding, for instance cp1252.",
-        show_default="UTF-8 or UTF-16",
-        rare=True,
-    ),
-    option(
-        "--missing",
-        metavar="WORD",
-        multiple=True,
-        help="Read a cell with this word, for instance None, as empty. Repeatable.",
-        rare=True,
-    ),
-    option(
-        "--label-map",
-        metavar="WORD=NUMBER,…",
-        default="",
-        help="Read these words as labels, for instance partly=0.5.",
-        rare=True,
-    ),
+column_options = stacked(
+    option("--map", "columns", multiple=True),
+    option("--input-format", type=click.Choice(FORMATS)),
+    option("--reference-separator", default=""),
+    option("--delimiter", default="", callback=_delimiter),
+    option("--encoding"),
+    option("--missing", multiple=True),
+    option("--label-map", default=""),
 )
 input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
 

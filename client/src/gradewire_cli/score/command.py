@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import click
-from cloup import option_group
 
 from gradewire.transport import Transport
 from gradewire_cli.options.common import (
     FailOn,
     check_resume,
     choice_option,
-    dry_run_option,
     fail_on_option,
     grouping_options,
     quiet_option,
     resume_options,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
-from gradewire_cli.options.help import command, option
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
@@ -61,16 +59,10 @@ from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
-output_options = option_group(
-    "Output",
-    option(
-        "--out",
-        type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
-        help="Write the rows to FILE: .jsonl, .csv, .tsv or .parquet.",
-        show_default="standard output",
-    ),
+output_options = stacked(
+    option("--out", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), show_default="standard output"),
     resume_options,
-    choice_option("--format", "format_", among=("jsonl", "table"), about="Print the rows in this format.", rare=True),
+    choice_option("--format", "format_", among=("jsonl", "table")),
     *row_output_options,
     fail_on_option,
     quiet_option,
@@ -345,13 +337,13 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 @grouping_options
 @output_options
 @price_options
-@option_group("Judge", dry_run_option("print the judge's calls and their price, score nothing"))
+@option("--dry-run", is_flag=True)
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
     """Score the answers of one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow; - reads standard input.
 
-    Rows are written in the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}.
-    A row that cannot be scored has a status in place of a score; the others are scored all the same.
+    Rows keep the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With --out
+    they go to a .jsonl, .csv, .tsv or .parquet file. A row that cannot be scored has a status in place of a score.
     """
     output = Output.of(options)
     source, prices = input_file(options), prices_of(options)

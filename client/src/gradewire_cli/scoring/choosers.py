@@ -23,13 +23,12 @@ from gradewire_proto.wire_rules import LINE
 from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from gradewire.async_api import AsyncClient
-    from gradewire_cli.options.common import Command
     from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 
@@ -74,24 +73,7 @@ def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
     return margin
 
 
-def by_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --by."""
-    return option(
-        "--by",
-        metavar="CHOOSER",
-        help="Choose the better answer by a metric, or by a judge: 'compare?references=true'.",
-        **attributes,
-    )
-
-
-tie_margin_option = option(
-    "--tie-margin",
-    metavar=f"X|{_BY_VERDICT}",
-    default=str(TIE_MARGIN),
-    callback=_tie_margin,
-    help="Call it a tie if the scores differ by X or less, or if the verdicts are the same.",
-    rare=True,
-)
+tie_margin_option = option("--tie-margin", default=str(TIE_MARGIN), callback=_tie_margin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
-from cloup import option_group
 
-from gradewire_cli.options.common import OUTPUT_FILE, Command, quiet_option, seed_option, stacked, where_option
+from gradewire_cli.options.common import OUTPUT_FILE, Command, quiet_option, seed_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
-from gradewire_cli.options.help import option
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
@@ -35,67 +34,21 @@ RESAMPLES = 5000
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
     """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
-    return stacked(
-        option_group(
-            "Statistics",
-            option(
-                "--resamples",
-                type=click.IntRange(min=100),
-                default=resamples,
-                help="Compute intervals from this many draws.",
-                rare=True,
-            ),
-            seed_option(0),
-        ),
-        option_group("Output", quiet_option),
-    )
-
-
-def scores_option(about: str = "") -> Callable[[Command], Command]:
-    """Return --scores; `about` says more of the file."""
-    return option(
-        "--scores",
-        type=OUTPUT_FILE,
-        multiple=True,
-        help=f"Take the scores from this output of gradewire score. Repeatable.{about}",
-    )
+    return stacked(option("--resamples", type=click.IntRange(min=100), default=resamples), seed_option(0), quiet_option)
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     """Add which rows count, whose scores and labels are taken, and `draw_options`."""
     return stacked(
-        option_group(
-            "Input",
-            where_option(),
-            scores_option(),
-            option(
-                "--labels",
-                type=click.Choice(get_args(LabelRule)),
-                help="Combine the labels of several annotators by this rule.",
-                rare=True,
-            ),
-            option(
-                "--without-flag",
-                "without_flags",
-                metavar="FLAG",
-                multiple=True,
-                help="Leave out rows with this flag. Repeatable.",
-                rare=True,
-            ),
-        ),
+        option("--where", multiple=True),
+        option("--scores", type=OUTPUT_FILE, multiple=True),
+        option("--labels", type=click.Choice(get_args(LabelRule))),
+        option("--without-flag", "without_flags", multiple=True),
         draw_options(resamples=resamples),
     )
 
 
-against_option = option_group(
-    "Input",
-    option(
-        "--against",
-        metavar="METRIC",
-        help="Compare with the verdicts of this metric, for instance lave, not with labels.",
-        rare=True,
-    ),
-)
+against_option = option("--against")
 
 
 class Draws(TypedDict):

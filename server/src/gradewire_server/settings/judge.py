@@ -76,7 +76,7 @@ class EmbeddedJudgeConfig:
     nice: Annotated[int, Field(ge=0, le=19)] = 10
     """Nice level of the judge's process, so that encoders go first."""
     max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
-    """Cut an item for the judge at this many tokens, at the end of the prediction.
+    """Cut predictions so that the judge reads this many tokens of an item.
 
     Raise it for long answers: a run then takes more time and memory."""
     max_batch_tokens: int = 192

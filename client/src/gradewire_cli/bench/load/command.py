@@ -9,7 +9,6 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from cloup import option_group
 
 from gradewire import AsyncClient
 from gradewire.items import ItemProblem, encode_item
@@ -19,7 +18,7 @@ from gradewire_cli.bench.load.content import MIXES, OwnRows
 from gradewire_cli.bench.load.output import document_of, load_manifest, load_notes, load_page, step_table
 from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
 from gradewire_cli.bench.load.run import LoadResult, LoadRun, Step, read_usage
-from gradewire_cli.options.common import FiniteRange, quiet_option, seed_option, stacked
+from gradewire_cli.options.common import FiniteRange, quiet_option, seed_option
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,
     deadline_option,
@@ -29,8 +28,7 @@ from gradewire_cli.options.connection import (
     token_option,
     wait_option,
 )
-from gradewire_cli.options.help import command, option
-from gradewire_cli.options.metrics import metrics_option
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, one_line_errors, redacted
 from gradewire_cli.results.journal import check_outputs
@@ -159,53 +157,27 @@ _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _RATE: Final = FiniteRange(min=0.01, max=1e6)
 _load_options = stacked(
     click.argument("files", metavar="[FILE]...", nargs=-1),
-    option_group(
-        "Server",
-        server_option(default="127.0.0.1:50051"),
-        token_option,
-        *tls_options,
-        wait_option,
-        deadline_option(5.0),
-        option(
-            "--metrics-url",
-            metavar="URL",
-            help="Read the server's CPU time and memory from http://HOST:PORT/metrics.",
-        ),
-    ),
-    option_group(
-        "Load",
-        option(
-            "--mix",
-            type=click.Choice(list(MIXES)),
-            metavar="MIX",
-            default="short",
-            help=f"Send these answers, described below: {', '.join(MIXES)}.",
-        ),
-        option("--rate", type=_RATE, help="Send this many calls per second, without a search for the knee."),
-        option(
-            "--duration",
-            metavar="SECONDS",
-            type=_POSITIVE,
-            help="Measure each step for this time.",
-            show_default="30 with --rate, else 10 to 60",
-        ),
-        option("--slo-s", type=_POSITIVE, default=0.25, help="Let p99 be at most this time at the knee."),
-        option("--batch", type=click.IntRange(1, 1000), default=1, help="Send this many answers in a call."),
-        option(
-            "--start-rate", type=_RATE, help="Begin the search at this rate.", show_default="from a probe", rare=True
-        ),
-        option("--max-rate", type=_RATE, help="Bound the rate of the search. Twice the knee may be more.", rare=True),
-        option(
-            "--client-processes",
-            type=click.IntRange(1, 256),
-            default=1,
-            help="Send calls from this many processes.",
-        ),
-        seed_option(None, " A server answers repeated rows from its cache."),
-    ),
+    server_option(default="127.0.0.1:50051"),
+    token_option,
+    *tls_options,
+    wait_option,
+    deadline_option(5.0),
+    option("--metrics-url"),
+    option("--mix", type=click.Choice(list(MIXES)), default="short"),
+    option("--rate", type=_RATE),
+    option("--duration", type=_POSITIVE),
+    option("--slo-s", type=_POSITIVE, default=0.25),
+    option("--batch", type=click.IntRange(1, 1000), default=1),
+    option("--start-rate", type=_RATE),
+    option("--max-rate", type=_RATE),
+    option("--client-processes", type=click.IntRange(1, 256), default=1),
+    seed_option(None),
     column_options,
-    option_group("Metrics", metrics_option(show_default="smile, lave with --mix judge")),
-    option_group("Output", json_option, html_option, manifest_option, quiet_option),
+    option("--metrics", show_default="smile, lave with --mix judge"),
+    json_option,
+    html_option,
+    manifest_option,
+    quiet_option,
 )
 
 
