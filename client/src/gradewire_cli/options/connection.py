@@ -90,7 +90,7 @@ class ConnectionOptions:
             if self.server is not None or transport is not None:
                 try:
                     await client.models(deadline_s=self.wait_s)
-                except (DeadlineExceeded, Overloaded):  # it is there, and slow
+                except (DeadlineExceeded, Overloaded):  # the server is there, and slow
                     await client.models(deadline_s=max(_BUSY_TIMEOUT_S, self.wait_s))
             yield client
 
@@ -105,7 +105,7 @@ class ConnectionOptions:
 
     @property
     def description(self) -> str:
-        """The place of the scoring, for people."""
+        """The place of the scoring, for users."""
         return self.server or "the engine in this process"
 
 

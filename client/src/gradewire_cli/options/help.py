@@ -55,7 +55,7 @@ class Option(click.Option):
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra: dict[str, Any] = {**super().get_help_extra(ctx)}
         default = str(extra.get("default", ""))
-        if default.startswith("("):  # as click shows a default that is a text about it
+        if default.startswith("("):  # click puts words about a default into parentheses
             extra["default"] = default[1:-1]
         return {name: text for name, text in extra.items() if name not in _NOT_SHOWN and text not in {"", '""'}}
 

@@ -152,7 +152,7 @@ class JudgePrices:
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price for people, "at most" where both numbers are bounds; where unknown, the missing flags."""
+        """Return the price for users, "at most" where both numbers are bounds; where unknown, the missing flags."""
         price = self.price(read, written)
         if price is None:
             given = (self.read, self.written)

@@ -592,8 +592,7 @@ class Image(_message.Message):
     - of a message of parts: "Of:" with its metrics, where it does not belong to the one of its name; of its fields: "Unknown:" where 0
       can mean that nobody knows. Fields behind the first optional one have a default, that of their type.
 
-    A picture, as PNG, JPEG, WebP or GIF that does not move. Limits of size and number are settings of the server
-    (max_image_bytes, max_image_pixels, max_images_per_item).
+    A picture, as PNG, JPEG, WebP or GIF that does not move: at most 4 MiB and 25 million pixels each, 8 of them in an item.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

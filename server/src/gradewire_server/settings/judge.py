@@ -46,7 +46,7 @@ class ImageConfig:
 
     One picture at a time is decoded, which takes four bytes a pixel."""
     hosts: Annotated[Names, AfterValidator(_hosts), Setting("judge_image_hosts")] = ()
-    """Let the judge's server fetch pictures from these hosts (HOST or HOST:PORT).
+    """Let the judge's server fetch pictures from these hosts (HOST[:PORT]).
 
     Empty: pictures as data only. Name hosts that the judge's server may reach."""
 
@@ -131,9 +131,7 @@ class RemoteJudgeConfig:
 
     Set yes for vLLM, whose list does not say it."""
     image_placeholder: str = ""
-    """What stands for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's.
-
-    Servers of chats put in their own model's."""
+    """Text for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's."""
     timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
     """Give up an answer of the judge's server after this time.
 
@@ -181,7 +179,7 @@ class JudgeConfig:
 
     Set it if the first judged request must not wait."""
     max_queue_items: Count = 4096
-    """Questions that may wait for a judge; further ones fail and are told when to try again."""
+    """Questions that may wait for a judge; further ones fail with the time to try again."""
     embedded: EmbeddedJudgeConfig | None = None
     """For backend embedded."""
     host: str = ""

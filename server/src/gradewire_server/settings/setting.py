@@ -214,7 +214,7 @@ class SettingField(NamedTuple):
 
     @property
     def default(self) -> str:
-        """The default as text; empty where there is none."""
+        """The default as text; empty without one."""
         value, kind = self.default_value(), self.kind
         if kind == "bytes":
             return ByteSize(value).human_readable()

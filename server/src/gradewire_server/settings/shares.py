@@ -83,7 +83,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     Without `cores` it is as many as this machine or container has that may be used.
 
     Raises:
-        SettingsError: Several are asked for, and cannot serve together with these settings.
+        SettingsError: Several are requested, and cannot serve together with these settings.
     """
     wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
