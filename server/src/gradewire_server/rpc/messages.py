@@ -281,7 +281,7 @@ class Messages(Generic[RequestT]):
 
         Raises:
             DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for
-                `idle_stream_s`.
+                `IDLE_STREAM_S`.
             InvalidRequestError: A message holds too much, or cannot be parsed.
             OverloadedError: Memory is short, or too much waits for other streams to be done.
         """

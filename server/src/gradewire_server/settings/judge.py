@@ -33,7 +33,7 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
-@dataclass(frozen=True, slots=True, config=group("Pictures"))
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class ImageConfig:
     """Limits of pictures. What is over one fails the metrics that show it, and no other."""
 
