@@ -139,7 +139,8 @@ def install(environment: Path) -> None:
 @triton.command()
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option(
-    "--repository",
+    "--model-repository",
+    "repository",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=default_repository,
     show_default="as in gradewire models",

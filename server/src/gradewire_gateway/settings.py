@@ -20,7 +20,7 @@ class UpstreamSettings:
         cert: PEM file of the gateway's certificate, where the server wants one.
         key: PEM file of its key.
         server_name: Name in the server's certificate; empty: the host of `target`.
-        private: True if only this user can reach the target, a socket: the gateway then names the calling host to the server.
+        private: True if the target is a socket for this user alone: the server then gets the name of the calling host.
         asks_tokens: Whether the server is known to ask for tokens; else the first refusal tells.
     """
 
