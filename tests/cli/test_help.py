@@ -19,6 +19,7 @@ MOST_SHOWN = 16
 """Options that --help shows, without those of the help itself."""
 MOST_CHARACTERS = 72
 """Characters of a help text's first sentence, which then mostly fits beside its flag into 100 columns."""
+HEADLESS = {"What", "Whether", "Who", "Whom", "How", "Where", "Why", "Of", "It", "Its", "As"}
 _SENTENCE = re.compile(r"(?:e\.g\.|[^.:]|[.:](?! |$))+")
 
 
@@ -64,6 +65,7 @@ def test_every_option_has_a_group_and_a_short_text(name: str) -> None:
         assert option.help is not None, option.opts
         first = _first(option)
         assert len(first) <= MOST_CHARACTERS, f"{option.opts}: {first}"
+        assert first.split()[0] not in HEADLESS, f"{option.opts}: {first}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
