@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 _DEADLINE_S = 30.0
+_JUDGE = ("judge_url", "judge_backend", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
 # Options of the connection that are for scoring.
-_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
+_FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.fromkeys(_JUDGE)}
 
 
 def server_text(listed: ModelList, place: str) -> str:
