@@ -161,7 +161,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
 def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
     return settings.GatewaySettings(
         upstream=settings.UpstreamSettings(
-            target=options["address"],
+            target=options["server"],
             tls=tls_of(options) is not None,
             ca=str(options["tls_ca"] or ""),
             cert=str(options["tls_cert"] or ""),

@@ -217,7 +217,7 @@ def _show(addresses: Addresses) -> None:
 def _arguments(server: ServerOptions, state: Path, environment: Path) -> list[str]:
     return [
         *server.models,
-        f"--repository={server.repository.absolute()}",
+        f"--model-repository={server.repository.absolute()}",
         f"--host={server.host}",
         f"--grpc-port={server.grpc_port}",
         f"--http-port={server.http_port}",
