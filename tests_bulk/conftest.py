@@ -93,8 +93,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
     def begin(*arguments: str | Path, metrics: str = METRICS, divided: bool = True, folder: Path | None = None) -> Run:
         # What a server has computed is in its own cache.
-        cache = () if {"--server", "--cache-dir"} & set(arguments) else ("--cache-dir", tmp_path / "cache")
-        workers = () if "--workers" in arguments else ("--workers", "2")
+        cache = () if {"--server", "--disk-directory"} & set(arguments) else ("--disk-directory", tmp_path / "cache")
+        workers = () if "--processes" in arguments else ("--processes", "2")
         division = (*workers, "--threads", "1") if divided else ()
         options = ("--metrics", metrics, *division, *cache)
         runs.append(Run("bulk", *arguments, *options, log=tmp_path / f"run-{len(runs)}.log", folder=folder))
@@ -121,7 +121,7 @@ def straight(rows: Path, tmp_path: Path, *more: str | Path) -> list[dict[str, An
     if content not in _STRAIGHT:
         out = tmp_path / "straight.jsonl"
         command = [GRADEWIRE, "score", rows, *more, "--out", out, "--metrics", METRICS, "--quiet"]
-        command += ["--cache-dir", tmp_path / "other"]
+        command += ["--disk-directory", tmp_path / "other"]
         subprocess.run(list(map(str, command)), check=True, timeout=_LIMIT_S, env=os.environ)
         _STRAIGHT[content] = read(out)
     return _STRAIGHT[content]

@@ -129,7 +129,7 @@ def test_relative_paths_are_those_of_the_command_and_not_of_the_cluster(
     rows = write_rows(tmp_path / "in" / "rows.jsonl", 100)
     more = write_rows(tmp_path / "in" / "more.jsonl", 60, first=100)
     given = ("in/rows.jsonl", "in/more.jsonl", "out.jsonl", "--part-rows", "64")
-    run = start(*given, "--cache-dir", "own-cache", "--ray-address", cluster, folder=tmp_path)
+    run = start(*given, "--disk-directory", "own-cache", "--ray-address", cluster, folder=tmp_path)
     assert run.wait() == 0, run.told
     found = read(tmp_path / "out.jsonl")
     assert_same(found, straight(rows, tmp_path, more))

@@ -39,11 +39,11 @@ def test_a_judge_of_this_machine_rates_as_it_does_without_ray(
     monkeypatch.setenv("GRADEWIRE_JUDGE_REPOSITORY", str(smollm2_repository()))
     out, other = tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
     judged = ("--judge", NAME, "--prompt", prompt)
-    run = start(rows, out, *PARTS, *judged, "--workers", "1", metrics="lave,exact_match")
+    run = start(rows, out, *PARTS, *judged, "--processes", "1", metrics="lave,exact_match")
     assert run.wait() == 0, run.told
     command = [GRADEWIRE, "score", rows, "--out", other, *judged, "--metrics", "lave,exact_match", "--quiet"]
     subprocess.run(
-        [*map(str, command), "--cache-dir", str(tmp_path / "other")], check=True, timeout=600, env=os.environ
+        [*map(str, command), "--disk-directory", str(tmp_path / "other")], check=True, timeout=600, env=os.environ
     )
     assert {row["scores"]["lave"]["status"] for row in read(out)} == {"OK"}
     assert_same(read(out), read(other))

@@ -94,7 +94,7 @@ def scored(data: Path, source: str, options: argparse.Namespace, model: str = ""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
     out = options.results / f"{data.stem}-{model}.jsonl"
-    store = ("--cache-dir", options.store) if options.store else ()
+    store = ("--disk-directory", options.store) if options.store else ()
     run_gradewire(
         *("score", data, "--embedded", "--metrics", RESULT, "--model", model, "--out", out, *store),
         *("--fail-on", "never", "--quiet", resume_or_overwrite(out)),

@@ -108,7 +108,7 @@ def cpu_seconds(data: Path, metric: str, results: Path) -> float:
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(
             *("score", data, "--embedded", "--metrics", metric, "--out", results / "cost.out.jsonl", "--overwrite"),
-            *("--fail-on", "never", "--quiet", "--cache-dir", empty, "--deadline-s", "3600"),
+            *("--fail-on", "never", "--quiet", "--disk-directory", empty, "--deadline-s", "3600"),
         )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -89,7 +89,7 @@ def _tables(rows: RowSet, options: argparse.Namespace) -> str:
     run_gradewire(
         *("agree", data, *(f"--scores={run.out}" for run in runs), "--compare-all", "--compare-statistics", "pearson"),
         *("--markdown", base.with_suffix(".md"), "--json", base.with_suffix(".json")),
-        *("--report", base.with_suffix(".html")),
+        *("--html", base.with_suffix(".html")),
     )
     count = sum(1 for _ in runs[0].out.open("rb"))
     # If the scores were already in the file, the run says nothing about the time of scoring.
@@ -133,7 +133,7 @@ def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Sc
     began = time.monotonic()
     run_gradewire(
         *("score", data, "--embedded", "--metrics", metrics, "--out", out, "--fail-on", "never"),
-        *("--cache-dir", options.results / "store", *(["--resume"] if kept else ["--overwrite"])),
+        *("--disk-directory", options.results / "store", *(["--resume"] if kept else ["--overwrite"])),
     )
     return Scored(out, time.monotonic() - began, kept, stale)
 

@@ -101,7 +101,7 @@ class Steps:
 
     def cpu_tokens(self) -> Iterator[Row]:
         """Yield the tokens per second of single runs on all cores."""
-        compute = replace(ComputeConfig(), workers=1, intra_op_threads=self._machine.cores)
+        compute = replace(ComputeConfig(), workers=self._machine.cores)
         yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, None)
 
     def gpu_tokens(self) -> Iterator[Row]:

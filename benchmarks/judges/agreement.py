@@ -178,7 +178,7 @@ def _agreement(task: Task, results: Path) -> str:
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
     """Let the judge write each synthetic answer once, and return the option that names their set."""
-    command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store")
+    command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--disk-directory", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(done.returncode)
@@ -196,7 +196,7 @@ def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> 
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(
         *("score", data, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", "--quiet", *more),
-        *("--deadline-s", "3600", "--cache-dir", base.parent / "store", resume_or_overwrite(out)),
+        *("--deadline-s", "3600", "--disk-directory", base.parent / "store", resume_or_overwrite(out)),
     )
     return out
 

@@ -65,7 +65,7 @@ def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_
         out = base.with_suffix(".jsonl")
         run_gradewire(
             *("score", data, "--embedded", "--metrics", ",".join(metrics), "--out", out, "--overwrite", "--quiet"),
-            *("--cache-dir", results / "store", "--deadline-s", "3600", "--fail-on", "never", *options),
+            *("--disk-directory", results / "store", "--deadline-s", "3600", "--fail-on", "never", *options),
         )
         run_gradewire(
             *("agree", data, "--scores", out, "--statistics", "auc,accuracy", "--quiet"),

@@ -97,7 +97,7 @@ def _agreement(
     compared = [word for pair in pairs for word in ("--compare", *pair)]
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
-        *(*compared, "--compare-statistics", ",".join(COMPARED), "--by", "group"),
+        *(*compared, "--compare-statistics", ",".join(COMPARED), "--group-by", "group"),
         *("--json", result, "--markdown", markdown),
     )
     found: dict[str, Any] = json.loads(result.read_text("utf-8"))

@@ -181,7 +181,13 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
     """Run `score` or `bulk` over rows that were never scored before."""
     source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
     write_rows(source, given.data, rows, first=first)
-    options: list[str | Path] = ["--metrics", METRICS, "--cache-dir", folder / f"cache-{command}-{first}", "--quiet"]
+    options: list[str | Path] = [
+        "--metrics",
+        METRICS,
+        "--disk-directory",
+        folder / f"cache-{command}-{first}",
+        "--quiet",
+    ]
     to: list[str | Path] = ["--out", output] if command == "score" else [output, "--part-rows", str(PART_ROWS)]
     found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
     if len(output.read_text(encoding="utf-8").splitlines()) != rows:

@@ -81,12 +81,12 @@ def main() -> None:
         rows, straight, output = folder / "rows.jsonl", folder / "straight.jsonl", folder / "output.jsonl"
         write_rows(rows, given.data, given.rows)
         parts = -(-given.rows // given.part_rows)
-        options = ("--metrics", given.metrics, "--cache-dir")
+        options = ("--metrics", given.metrics, "--disk-directory")
         sys.stderr.write(f"straight run over {given.rows} rows …\n")
         plain = run((*GRADEWIRE, "score", rows, "--out", straight, *options, folder / "cache-a"), folder / "a.log")
         bulk: list[str | Path] = [*GRADEWIRE, "bulk", rows, output, *options, folder / "cache-b"]
         # With two workers, one continues while the other is dead.
-        bulk += ["--part-rows", str(given.part_rows), "--workers", "2", "--threads", "1"]
+        bulk += ["--part-rows", str(given.part_rows), "--processes", "2", "--threads", "1"]
         sys.stderr.write("bulk run, its driver killed at a quarter …\n")
         with watched(bulk, folder / "b.log") as first:
             there = kill_when(first, output.with_name("output.jsonl.parts"), parts // 4, actor=False)

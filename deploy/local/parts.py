@@ -75,7 +75,7 @@ def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Pa
         *("--grpc-port", str(ports["triton"])),
         *("--http-port", str(ports["triton-http"])),
         *("--metrics-port", str(ports["triton-metrics"])),
-        *(("--repository", str(repository)) if repository else ()),
+        *(("--model-repository", str(repository)) if repository else ()),
     )
     url = f"http://127.0.0.1:{ports['triton-http']}/v2/health/ready"
     # The first start installs Triton's environment.

@@ -93,7 +93,7 @@ def test_the_variable_names_the_server_and_embedded_does_not(
     monkeypatch.setenv("GRADEWIRE_SERVER", "127.0.0.1:50051")
     stub = StubTransport(answer, models=LISTED)
     assert "encoder mini" in command("models", "list", stub=stub).stdout
-    here = command("models", "list", "--embedded", "--repository", tmp_path, stub=stub)
+    here = command("models", "list", "--embedded", "--model-repository", tmp_path, stub=stub)
     assert here.exit_code == 0, here.output
     assert f"repository: {tmp_path}" in here.stdout
     assert "encoder mini" not in here.stdout
@@ -103,13 +103,13 @@ def test_the_list_of_this_machine_says_whether_wordnet_is_there(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(tmp_path))
-    done = command("models", "list", "--repository", tmp_path)
+    done = command("models", "list", "--model-repository", tmp_path)
     assert done.exit_code == 0, done.output
     told = done.stdout.splitlines()[-1]
     assert told.startswith("metric meteor is unavailable here: WordNet's files are not there: install them")
     assert "apt-get install wordnet-base" in told
     monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(wordnet_files()))
-    assert "meteor" not in command("models", "list", "--repository", tmp_path).stdout
+    assert "meteor" not in command("models", "list", "--model-repository", tmp_path).stdout
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,6 @@ def test_a_server_that_cannot_write_is_named(command: Command, tmp_path: Path) -
 
 
 def test_the_help_names_the_options(command: Command) -> None:
-    helped = command("prepare", "--help").stdout
+    helped = command("prepare", "--help-all").stdout
     for option in ("--generate", "--judge", "--prompt", "--out", "--overwrite"):
         assert option in helped

@@ -39,7 +39,7 @@ def state(tmp_path: Path) -> Iterator[str]:
 
 def test_up_status_and_down(state: str, minilm: Path) -> None:
     assert triton("status", state).exit_code == 3
-    up = detach(MODEL, state, f"--repository={minilm}")
+    up = detach(MODEL, state, f"--model-repository={minilm}")
     assert up.returncode == 0, up.stderr
     grpc, http = up.stdout.split()[4], up.stdout.split()[6]
     with socket.create_connection(("127.0.0.1", int(grpc.rpartition(":")[2])), timeout=5):
@@ -48,7 +48,7 @@ def test_up_status_and_down(state: str, minilm: Path) -> None:
         assert reply.status == 200
     assert triton("status", state).stdout == up.stdout
 
-    again = triton("up", state, f"--repository={minilm}", *ANY_PORTS)
+    again = triton("up", state, f"--model-repository={minilm}", *ANY_PORTS)
     assert again.exit_code == 1
     assert "runs a Triton server" in again.stderr
 
@@ -71,7 +71,7 @@ def test_status_says_what_does_not_answer(state: str, tmp_path: Path) -> None:
 @pytest.fixture
 def foreground(state: str, minilm: Path) -> Iterator[subprocess.Popen[str]]:
     """`gradewire triton up`, ready."""
-    command = [*COMMAND, "up", MODEL, state, f"--repository={minilm}", *ANY_PORTS]
+    command = [*COMMAND, "up", MODEL, state, f"--model-repository={minilm}", *ANY_PORTS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -98,7 +98,7 @@ def test_the_end_of_the_server_is_an_error_with_its_last_words(foreground: subpr
 
 
 def test_a_server_that_cannot_start_says_why_also_when_detached(state: str, minilm: Path) -> None:
-    done = detach("no-such-model", state, f"--repository={minilm}")
+    done = detach("no-such-model", state, f"--model-repository={minilm}")
     assert done.returncode == 1
     assert "no-such-model" in done.stderr
     assert triton("status", state).exit_code == 3
@@ -106,6 +106,6 @@ def test_a_server_that_cannot_start_says_why_also_when_detached(state: str, mini
 
 def test_an_empty_repository_is_told_how_to_fill_it(state: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    done = triton("up", state, f"--repository={tmp_path / 'empty'}")
+    done = triton("up", state, f"--model-repository={tmp_path / 'empty'}")
     assert done.exit_code == 1
     assert "gradewire models build" in done.stderr

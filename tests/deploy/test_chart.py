@@ -56,7 +56,6 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: Helm
             "config",
             "host",
             "port",
-            "http",
             "http_port",
             "http_api_port",
             "http_api_host",
@@ -78,7 +77,7 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: Helm
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"settings": {"max_batch_tokens": "many"}}, "max_batch_tokens"),
+        ({"settings": {"max_connections": "many"}}, "max_connections"),
         ({"settings": {"no_such_setting": 1}}, "no_such_setting"),
         ({"settings": {"redis_url": "redis://:password@x"}}, "redis_url"),
         ({"triton": {"gpu": 1}}, "gpu"),

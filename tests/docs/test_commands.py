@@ -119,7 +119,7 @@ def _examples(group: click.Group, context: click.Context) -> Iterator[Documented
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        for line in (command.epilog or "").replace("\\\n", " ").split("\n"):
+        for line in (getattr(command, "examples", "") or command.epilog or "").replace("\\\n", " ").split("\n"):
             text = re.split(r"\s{3,}", line.strip())[0]
             if text.startswith("gradewire "):
                 yield from _read_line(text)

@@ -16,10 +16,11 @@ import click
 from benchmarks.agreement.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
 from benchmarks.agreement.ave_stand_in.making import MAX_WORDS
 
+from gradewire_cli.options.help import column_help
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.table_formats import write_text
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, input_options
+from gradewire_cli.rows.input_file import input_file, input_options
 from gradewire_server.lexicon import WordNet, usual_directory
 from gradewire_server.settings.server import Settings
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "ave_stand_in",
-    epilog=f"""{ALIAS_HELP}
+    epilog=f"""{column_help()}
 \b
 Examples:
   python -m benchmarks.agreement.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl

@@ -11,7 +11,7 @@ def main() -> NoReturn:
     try:
         from gradewire_cli.group import main as run  # noqa: PLC0415 - report it if click is missing
     except ModuleNotFoundError as error:
-        if error.name not in {"click", "rich"}:
+        if error.name not in {"click", "cloup", "rich"}:
             raise
         sys.stderr.write(f"Error: {error.name} is not installed. Run: pip install {error.name}\n")
         sys.exit(ExitCode.UNUSABLE)

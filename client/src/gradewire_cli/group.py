@@ -38,14 +38,14 @@ _COMMANDS = {
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
 _BENCH_COMMANDS = {
-    "accuracy": ("gradewire_cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
+    "accuracy": ("gradewire_cli.bench.accuracy", "Accuracy of models by each metric, and by human labels."),
     "ave": ("gradewire_cli.bench.ave", "AVE: alignment, consistency and generalisation of evaluators."),
     "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "load": ("gradewire_cli.bench.load.command", "Put a load on a server, up to twice what it keeps up with."),
     "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
     "pairs": (
         "gradewire_cli.bench.pairs",
-        "VisIT-Bench: which of two answers people prefer, and which evaluators agree.",
+        "VisIT-Bench: which of two answers annotators prefer, and which evaluators agree.",
     ),
 }
 
@@ -54,7 +54,7 @@ _BENCH_COMMANDS = {
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it."""
     command = next((text for text in arguments if not text.startswith("-")), "")
-    # One run is one trace, which somebody asked for: all of it is kept.
+    # One run is one trace, which the user requested: all of it is kept.
     settings = TracingSettings(sample_ratio=1.0)
     is_on = command in _TRACED and settings.is_on()
     is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import click
 from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, server_module
-from gradewire_cli.options.common import epilog
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.help import Command, command, group_epilog
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 _DEADLINE_S = 30.0
+_JUDGE = ("judge_url", "judge_backend", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
 # These connection options matter only for scoring.
-_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
-_HELP = {
-    "server": "List what this server has: models, metrics, limits.",
-    "embedded": "List this machine's models. Default without --server.",
-}
+_FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.fromkeys(_JUDGE)}
 
 
 def server_text(listed: ModelList, place: str) -> str:
@@ -99,24 +97,18 @@ def _mounted() -> click.Command:
     return command
 
 
-class _ListCommand(click.Command):
+class _ListCommand(Command):
     """A list command that adds the mounted command's options if the server packages are installed."""
 
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = [parameter for parameter in super().get_params(ctx) if parameter.name not in _FIXED]
-        for parameter in own:
-            if isinstance(parameter, click.Option) and parameter.name in _HELP:
-                parameter.help = _HELP[parameter.name]
-        try:
-            mounted = _mounted().params
-        except InputError:
-            mounted = []
-        *options, help_option = own
-        return [*options, *mounted, help_option]
+        with suppress(InputError):
+            own += _mounted().params
+        return own
 
 
-@click.command("list", cls=_ListCommand, epilog=epilog("models-list"))
+@command("models-list", cls=_ListCommand)
 @connection_options
 @click.pass_context
 def list_command(ctx: click.Context, /, **options: Any) -> None:
@@ -159,7 +151,7 @@ class _ModelsGroup(MountedGroup):
     "models",
     cls=_ModelsGroup,
     commands_of=lambda: server_module("gradewire_models.cli.group").models,
-    epilog=epilog("models"),
+    epilog=group_epilog("models"),
 )
 def models_command() -> None:
     """Build, export, list and verify the encoders and judges on this machine."""

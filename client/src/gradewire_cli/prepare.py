@@ -12,8 +12,9 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, epilog, option_group
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, quiet_option
 from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, replacing
@@ -25,18 +26,14 @@ from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"
 
-generate_options = option_group(
-    click.option(
-        "--generate", is_flag=True, help="Have a judge write a sentence for each reference without a synthetic answer."
-    ),
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Have this judge write, not the server's default."),
-    click.option("--prompt", metavar="FILE", type=INPUT_FILE, help="Use this prompt file of the metric synthetic."),
-    click.option(
-        "--out",
-        type=OUTPUT_FILE,
-        help="Write the rows of FILE with their synthetic answers here (JSONL), to be corrected.",
-    ),
-    click.option("--overwrite", is_flag=True, help="Replace --out."),
+generate_options = stacked(
+    option("--generate", is_flag=True),
+    option("--judge"),
+    option("--prompt", type=INPUT_FILE),
+    option("--out", type=OUTPUT_FILE),
+    option("--overwrite", is_flag=True),
+    option("--immutable", is_flag=True),
+    quiet_option,
 )
 # Failures listed one by one. If every row fails, more examples do not help.
 _SHOWN_FAILURES = 10
@@ -122,15 +119,11 @@ def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-@click.command(
-    "prepare", epilog=epilog("prepare", failed_rows="some rows could not be prepared", metrics=metrics_help())
-)
+@command("prepare", failed_rows="some rows could not be prepared", metrics=metrics_help())
 @input_options
 @metric_options
 @generate_options
 @connection_options
-@click.option("--immutable", is_flag=True, help="Keep the set as it is for good, and print NAME@DIGEST for it.")
-@click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.

@@ -10,7 +10,8 @@ import click
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import INPUT_FILE, epilog
+from gradewire_cli.options.common import INPUT_FILE
+from gradewire_cli.options.help import Command, group_epilog, option, stacked
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -79,7 +80,7 @@ def _answer(asked: Question, tokens: RoundTokens | None) -> str:
     return f"the judge continues with one of: {labels}{read}"
 
 
-@click.group("prompt", epilog=epilog("prompt"))
+@click.group("prompt", epilog=group_epilog("prompt"))
 def prompt_command() -> None:
     """Look at what judges are shown, and write prompts of your own."""
 
@@ -123,15 +124,15 @@ def check_command(file: Path) -> None:
         click.echo(f"demonstrations for {kind} questions: {len(shown)}")
 
 
-@prompt_command.command("show")
+@prompt_command.command("show", cls=Command)
 @click.argument("metric")
 @input_options
-@click.option("--row", "index", type=click.IntRange(min=0), default=0, help="Row number, from 0.")
-@click.option(
-    "--prompt", "prompt_path", metavar="FILE", type=INPUT_FILE, help="Use this prompt file, not the metric's own."
+@stacked(
+    option("--row", "index", type=click.IntRange(min=0), default=0),
+    option("--prompt", "prompt_path", type=INPUT_FILE),
+    option("--judge"),
+    option("--ids", is_flag=True),
 )
-@click.option("--judge", metavar="NAME", help="Count tokens of this judge, not the default one.")
-@click.option("--ids", is_flag=True, help="Print the token ids too.")
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any
 ) -> None:

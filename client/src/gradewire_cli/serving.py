@@ -12,8 +12,9 @@ import click
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
-from gradewire_cli.options.common import INPUT_FILE, epilog, option_group
-from gradewire_cli.options.connection import MAX_PORT, tls_of, tls_options
+from gradewire_cli.options.common import INPUT_FILE, choice_option
+from gradewire_cli.options.connection import MAX_PORT, server_option, tls_of, tls_options
+from gradewire_cli.options.help import Command, Option, command, group_epilog, option, stacked
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
@@ -22,53 +23,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
-    from gradewire_cli.options.common import Command
+    from gradewire_cli.options.help import Decorated
     from gradewire_cli.server_settings import SettingField
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
+_METAVARS: Final = {"path": "PATH", "list": "NAME,…", "bytes": "BYTES", "integer": "N", "number": "X"}
 _PREFIX = "rewards_"
 _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
     (resources.files("gradewire_cli") / "rewards.toml").read_text(encoding="utf-8")
 )
 
 
-class ServeCommand(click.Command):
+class ServeCommand(Command):
     """A command with the server's settings as options, so that flag, variable and TOML key cannot drift apart."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the command's own options and one per setting."""
-        own = super().get_params(ctx)
-        known = {parameter.name for parameter in own}
+        """Return one option per setting, and the command's own options."""
         infos = server_module("gradewire_cli.server_settings").every_setting()
-        return [*(_option(info) for info in infos if info.name not in known), *own]
+        return [*map(_option, infos), *super().get_params(ctx), self.help_all]
 
 
-def _option(info: SettingField) -> click.Option:
+def _option(info: SettingField) -> Option:
     # The server reads variables and file itself, so a flag that is not given must stay away: no default, no variable.
-    notes = [f"default: {info.default}"] if info.default and not info.secret else []
+    # It checks the values too: they are texts here, because an empty one switches a setting off.
     attributes: dict[str, Any] = {}
     flag = info.flag
     match info.kind:
         case "boolean":
             flag = f"{info.flag}/--no-{info.flag.removeprefix('--')}"
         case "choice":
-            attributes["type"] = click.Choice(info.choices)
-        case "path":
-            attributes["metavar"] = "PATH"
-        case "list":
-            notes.append("comma-separated")
-        case "bytes":
-            attributes["metavar"] = "BYTES"
-            notes.append("64MiB and the like are understood")
-        case kind:
-            attributes["type"] = _TYPES.get(kind, str)
-    note = f" ({'; '.join([*notes, info.variable])})"
-    return click.Option([info.name, flag], default=None, help=f"{info.help.rstrip('.')}{note}.", **attributes)
+            attributes |= {"type": click.Choice(info.choices), "metavar": "|".join(info.choices)}
+        case kind if not info.name.endswith("_s"):
+            attributes["metavar"] = _METAVARS.get(kind)
+    return Option(
+        [info.name, flag],
+        default=None,
+        help=info.help,
+        show_default=(info.default if not info.secret else "") or False,
+        rare=not info.everyday,
+        group=info.section,
+        **attributes,
+    )
 
 
-@click.command("serve", cls=ServeCommand, epilog=epilog("serve"))
-@click.option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
+@command("serve", cls=ServeCommand)
+@option("--print-settings", is_flag=True)
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
     """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
@@ -87,7 +87,7 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
     cls=MountedGroup,
     # Not by way of the server, which is not needed here and takes a second to import.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
-    epilog=epilog("triton"),
+    epilog=group_epilog("triton"),
 )
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
@@ -98,13 +98,12 @@ def triton_command() -> None:
     """
 
 
-def _reward_option(name: str, given: Mapping[str, Any]) -> Callable[[Command], Command]:
+def _reward_option(name: str, given: Mapping[str, Any]) -> Callable[[Decorated], Decorated]:
     kind = click.Choice(given["choices"]) if "choices" in given else _TYPES.get(given.get("type", ""), str)
-    texts = {"metavar": given.get("metavar"), "help": given["help"]}
-    return click.option(f"--rewards-{name}", type=kind, default=given.get("default"), **texts)
+    return option(f"--rewards-{name}", type=kind, default=given.get("default"))
 
 
-reward_options = option_group(*itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))
+reward_options = stacked(*itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,33 +122,25 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
     return given
 
 
-@click.command("gateway", epilog=epilog("gateway"))
-@click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
-@tls_options
-@click.option("--host", default="127.0.0.1", help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, help="0 takes a free one.")
-@click.option("--cert", type=INPUT_FILE, help="Certificate chain to serve HTTPS with (PEM).")
-@click.option("--key", type=INPUT_FILE, help="The key of --cert (PEM).")
-@click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use.")
-@click.option("--max-requests", type=click.IntRange(1), default=128, help="Requests in flight.")
-@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, help="Of one request.")
-@click.option("--metrics/--no-metrics", default=True, help="Whether GET /metrics shows figures.")
-@click.option("--page/--no-page", default=True, help="Whether GET / shows the page.")
-@click.option(
-    "--otlp-endpoint",
-    default="",
-    metavar="URL",
-    callback=_checked_endpoint,
-    help="Collector of OpenTelemetry; see docs/operate/tracing.md.",
-)
-@click.option(
-    "--trace-sample-ratio",
-    type=click.FloatRange(0, 1),
-    default=0.1,
-    help="Share of requests that are traced where the caller's trace does not say.",
+@command("gateway")
+@stacked(server_option(required=True), *tls_options)
+@stacked(
+    option("--host", default="127.0.0.1"),
+    option("--port", type=click.IntRange(0, MAX_PORT), default=8080),
+    option("--cert", type=INPUT_FILE),
+    option("--key", type=INPUT_FILE),
+    option("--host-name", "names", multiple=True),
+    option("--max-requests", type=click.IntRange(1), default=128),
+    option("--max-body-bytes", type=click.IntRange(1), default=32 << 20),
+    option("--page/--no-page", default=True),
+    option("--metrics-page/--no-metrics-page", "metrics", default=True),
 )
 @reward_options
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+@stacked(
+    choice_option("--log-level", among=("info", "debug", "warning", "error")),
+    option("--otlp-endpoint", default="", callback=_checked_endpoint),
+    option("--trace-sample-ratio", type=click.FloatRange(0, 1), default=0.1),
+)
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     """Answer HTTP with JSON in front of a server; SIGTERM or Ctrl-C stops it in order."""
@@ -170,7 +161,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
 def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
     return settings.GatewaySettings(
         upstream=settings.UpstreamSettings(
-            target=options["address"],
+            target=options["server"],
             tls=tls_of(options) is not None,
             ca=str(options["tls_ca"] or ""),
             cert=str(options["tls_cert"] or ""),

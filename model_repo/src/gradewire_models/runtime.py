@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 
 
-def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
+def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
     """Return the options of a session on CPUs, with exact products of 8-bit integers.
 
     x86 processors without VNNI add pairs of 8-bit products in 16 bits, which saturates silently; these options choose
@@ -34,7 +34,7 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(allow_spinning)))
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options

@@ -143,7 +143,8 @@ def install(environment: Path) -> None:
 @triton.command()
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option(
-    "--repository",
+    "--model-repository",
+    "repository",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=default_repository,
     show_default="as in gradewire models",
@@ -225,7 +226,7 @@ def _show(addresses: Addresses) -> None:
 def _arguments(server: ServerOptions, state: Path, environment: Path) -> list[str]:
     return [
         *server.models,
-        f"--repository={server.repository.absolute()}",
+        f"--model-repository={server.repository.absolute()}",
         f"--host={server.host}",
         f"--grpc-port={server.grpc_port}",
         f"--http-port={server.http_port}",

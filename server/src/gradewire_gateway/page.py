@@ -87,7 +87,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
-"""The files that `gradewire agree --report` puts into a page, in its order."""
+"""The files that `gradewire agree --html` puts into a page, in its order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class UpstreamSettings:
         cert: PEM file of the gateway's certificate, where the server wants one.
         key: PEM file of its key.
         server_name: Name in the server's certificate; empty: the host of `target`.
-        private: Whether the target is a socket that only this user can reach: the server is then told which host asks.
+        private: True if the target is a socket for this user alone: the server then gets the name of the calling host.
         asks_tokens: Whether the server is known to ask for tokens; else the first refusal tells.
     """
 
@@ -42,7 +42,7 @@ class ListenSettings:
         port: 0 takes a free one.
         cert: PEM file of the certificate chain; empty: in the clear.
         key: PEM file of its key.
-        client_ca: PEM file of the authority that callers' certificates must come from; empty: none is asked for.
+        client_ca: PEM file of the authority that callers' certificates must come from; empty: none is required.
         names: Host names that callers may address it by; empty: see `allowed_names`.
     """
 
@@ -124,7 +124,7 @@ class GatewaySettings:
     """Settings of a gateway; `to_message` and `from_message` carry them to a child process.
 
     Attributes:
-        metrics: Whether ``GET /metrics`` shows the gateway's figures.
+        metrics: True if ``GET /metrics`` shows the gateway's metrics.
         log_share: Share of successful requests that are logged, 0 to 1.
         page: Whether ``GET /`` shows the page.
     """

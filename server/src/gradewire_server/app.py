@@ -25,7 +25,6 @@ from gradewire_server.rpc.log import FloodFilter, RequestLog
 from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
-from gradewire_server.settings.limits import Capacity
 from gradewire_server.settings.server import Settings
 from gradewire_server.shutdown import wind_down
 from gradewire_server.tenants.shared_levels import SharedLevels
@@ -112,8 +111,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         stack.push_async_callback(request_log.close)
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
-        if settings.listen.http:
-            stack.callback(open_http(settings.listen, registry, lifecycle, authentication).close)
+        if (http_port := settings.listen.http_port) is not None:
+            stack.callback(open_http(settings.listen, http_port, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
         if position is not None:
@@ -126,7 +125,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             service_handlers(calls, Snapshots(registry, lifecycle.report, None if child is None else child.metrics)),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
-            connections=settings.connections,
+            max_connections=settings.capacity.max_connections,
             authentication=authentication if settings.listen.auth_health else None,
             shared=position is not None,
         )
@@ -157,7 +156,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         handlers, backends = loading.result()
         # Entered last, so left first: no call ever reaches closed backends.
         stack.push_async_callback(server.stop, None)
-        show = partial(_show_health, backends, lifecycle, handlers.context.admission, settings.capacity, gateway)
+        show = partial(_show_health, backends, lifecycle, handlers.context.admission, gateway)
         show()
         if missing := await without_synonyms(backends.ports.lexicon):
             _log.info("The metric meteor is not available: %s", missing)
@@ -211,7 +210,6 @@ def _show_health(
     backends: Backends,
     lifecycle: Lifecycle,
     admission: Admission,
-    capacity: Capacity,
     gateway: GatewaySupervisor | None,
 ) -> None:
     """Show the state of backends, overload and gateway in health and metrics."""
@@ -233,7 +231,6 @@ def _show_health(
             if not well
         ],
         judging=judge.ready if judge.configured else None,
-        overloaded=0 < capacity.unready_overload_s <= overload_s,
     )
 
 

@@ -270,7 +270,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
         (("--against", "lave,sbert"), "--against lave,sbert: name one metric only"),
         (("--metrics", "lave", "--against", "lave"), "--against lave: no other metric"),
         (("--against", "lave", "--labels", "mean"), "cannot be used with --against"),
-        (("--against", "lave", "--report", "page.html"), "cannot be used with --against"),
+        (("--against", "lave", "--html", "page.html"), "cannot be used with --against"),
     ],
 )
 def test_what_does_not_go_together_is_refused(agree: Agree, options: tuple[str, ...], said: str) -> None:

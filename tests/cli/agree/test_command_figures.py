@@ -137,13 +137,13 @@ def test_annotators_in_columns_of_their_own(command: Command, tmp_path: Path) ->
 
 def test_cells_by_group(command: Command, tmp_path: Path) -> None:
     rows = [{**row, "kind": "number" if index % 3 else "colour"} for index, row in enumerate(rows_of(60))]
-    document = agreed(command, tmp_path, rows, "--map", "group=kind", "--by", "group", "--metrics", METRICS)
+    document = agreed(command, tmp_path, rows, "--map", "group=kind", "--group-by", "group", "--metrics", METRICS)
     cells = {cell["group"]: cell for cell in document["metrics"]["sbert"]["cells"] if cell["level"] == "group"}
     assert set(cells) == {"number", "colour"}
     of_colour = [row for row in rows if row["kind"] == "colour"]
     expected = stats.pearsonr(letters_of(of_colour), [row["label"] for row in of_colour]).statistic
     assert cells["colour"]["pearson"]["value"] == pytest.approx(expected)
-    done = command("agree", tmp_path / "rows.jsonl", "--map", "group=kind", "--by", "group", "--metrics", METRICS)
+    done = command("agree", tmp_path / "rows.jsonl", "--map", "group=kind", "--group-by", "group", "--metrics", METRICS)
     assert "colour" in done.stdout
     assert "big" not in done.stdout, "only the cells that were asked for"
 
@@ -238,7 +238,7 @@ def test_infinite_labels_are_counted_as_unreadable_and_nan_as_none(command: Comm
     assert "3 rows have an unreadable label (first at line 21: inf;" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--json", "--markdown", "--csv", "--latex", "--report"])
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--csv", "--latex", "--html"])
 def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path, option: str) -> None:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
     before = file.read_bytes()
@@ -255,7 +255,7 @@ def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path
         (["--statistics", "pearson,fame"], "unknown statistic 'fame'. Choose from: pearson, spearman"),
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["--labels", "best"], "'best' is not one of 'mean', 'majority', 'lave'"),
-        (["--by", "size"], "'size' is not one of"),
+        (["--group-by", "size"], "'size' is not one of"),
         (["--without-flag", "odd"], "--without-flag leaves no rows: all 10 have such a flag"),
     ],
 )

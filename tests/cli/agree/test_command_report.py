@@ -1,4 +1,4 @@
-"""What `agree --report` says beside the page's own tests."""
+"""What `agree --html` says beside the page's own tests."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_a_page_that_cannot_be_small_enough_is_an_error_with_its_reason(
 ) -> None:
     monkeypatch.setattr(page, "MAX_BYTES", 1000)
     file = write_rows(tmp_path / "rows.jsonl", rows_of(20))
-    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", tmp_path / "page.html")
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--html", tmp_path / "page.html")
     done = command("agree", file, *options, stub=judging_stub())
     assert done.exit_code == 2
     assert "page.html: the page is too large:" in done.stderr
@@ -24,7 +24,7 @@ def test_a_page_that_cannot_be_small_enough_is_an_error_with_its_reason(
 
 def test_the_page_says_how_many_draws_its_intervals_come_from(command: Command, tmp_path: Path) -> None:
     file, written = write_rows(tmp_path / "rows.jsonl", rows_of(60)), tmp_path / "page.html"
-    options = ("--metrics", "rouge_l", "--resamples", "1200", "--report", written)
+    options = ("--metrics", "rouge_l", "--resamples", "1200", "--html", written)
     assert command("agree", file, *options, stub=judging_stub()).exit_code == 0
     text = written.read_text()
     # Rank statistics are computed for the first thousand draws only.
@@ -36,7 +36,7 @@ def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Comman
     # Too few rows for intervals: a sentence lists the cells by their names.
     rows = [{**row, "dataset": "x" * 100_000 + str(place % 3)} for place, row in enumerate(rows_of(12))]
     file, written = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "page.html"
-    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", written)
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--html", written)
     done = command("agree", file, *options, stub=judging_stub())
     assert done.exit_code == 0, done.stderr[-500:]
     assert written.stat().st_size < 200_000
@@ -52,7 +52,7 @@ def test_pictures_that_rows_name_are_on_the_page(command: Command, tmp_path: Pat
     rows = [{**row, "image": named[place % 3], "image_id": place} for place, row in enumerate(rows_of(30, label=0))]
     rows = [{**row, "prediction": "x" * 15} for row in rows]
     file, written = write_rows(folder / "rows.jsonl", rows), tmp_path / "page.html"
-    options = ("--metrics", "rouge_l", "--resamples", "100", "--report", written)
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--html", written)
     done = command("agree", file, *options, stub=judging_stub())
     assert done.exit_code == 0, done.output
     text = written.read_text()

@@ -10,7 +10,7 @@ from tests.cli.judged import judging_stub, rows_of
 def test_rows_without_data_set_or_model_do_not_pass_for_all_rows(command: Command, tmp_path: Path) -> None:
     rows = [{**row, **({"dataset": "", "model": None} if index < 12 else {})} for index, row in enumerate(rows_of(60))]
     file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
-    options = ("--resamples", "100", "--by", "cell", "--by", "dataset", "--by", "model", "--details")
+    options = ("--resamples", "100", "--group-by", "cell", "--group-by", "dataset", "--group-by", "model", "--details")
     done = command("agree", file, "--metrics", "rouge_l,sbert", *options, "--markdown", page, stub=judging_stub())
     assert done.exit_code == 0, done.output
     text = page.read_text()
@@ -52,7 +52,7 @@ def test_hostile_names_are_printed_and_written(command: Command, tmp_path: Path)
     ]
     file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "tables.md"
     options = ("--metrics", "rouge_l,sbert", "--resamples", "100", "--details", "--markdown", page)
-    done = command("agree", file, *options, "--json", tmp_path / "figures.json", "--report", tmp_path / "page.html")
+    done = command("agree", file, *options, "--json", tmp_path / "figures.json", "--html", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
     assert "\x1b" not in done.output
     assert "[bold]x[/bold]" in done.stdout

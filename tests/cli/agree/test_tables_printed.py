@@ -59,7 +59,7 @@ def test_data_sets_models_and_groups_stand_in_tables_of_their_own(command: Comma
     rows = [{**row, "kind": "number" if index % 3 else "colour"} for index, row in enumerate(rows_of(80))]
     file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "figures.csv"
     options = ("--metrics", "rouge_l,sbert", "--resamples", "100", "--map", "group=kind", "--csv", page)
-    levels = ("--by", "cell", "--by", "dataset", "--by", "model", "--by", "group")
+    levels = ("--group-by", "cell", "--group-by", "dataset", "--group-by", "model", "--group-by", "group")
     done = command("agree", file, *options, *levels, "--statistics", "auc", stub=judging_stub())
     assert done.exit_code == 0, done.output
     columns: dict[str, set[str]] = {}
@@ -77,7 +77,7 @@ def test_data_sets_models_and_groups_stand_in_tables_of_their_own(command: Comma
 def test_groups_of_a_single_data_set_and_model_are_shown(command: Command, tmp_path: Path) -> None:
     rows = [{**row, "kind": "ab"[index % 2]} for index, row in enumerate(rows_of(60, dataset="nq", model="big"))]
     file = write_rows(tmp_path / "rows.jsonl", rows)
-    options = ("--metrics", "rouge_l,sbert", "--resamples", "100", "--map", "group=kind", "--by", "group")
+    options = ("--metrics", "rouge_l,sbert", "--resamples", "100", "--map", "group=kind", "--group-by", "group")
     assert "AUC by group" in command("agree", file, *options, stub=judging_stub()).stdout
 
 
@@ -88,7 +88,16 @@ def test_csv_has_the_figures_of_json_unrounded(command: Command, tmp_path: Path)
         return command("agree", *arguments, stub=judging_stub())
 
     document = figures_of(
-        run, tmp_path, rows_of(80), "--metrics", "rouge_l,sbert", "--compare-all", "--csv", page, "--by", "dataset"
+        run,
+        tmp_path,
+        rows_of(80),
+        "--metrics",
+        "rouge_l,sbert",
+        "--compare-all",
+        "--csv",
+        page,
+        "--group-by",
+        "dataset",
     )
     found = {(line["table"], line["row"], line["column"]): line for line in figures_in(page)}
     every = document["metrics"]["rouge_l"]["cells"][-1]

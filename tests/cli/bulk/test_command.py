@@ -28,8 +28,6 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
         (("{file}",), "name at least one INPUT, then OUTPUT"),
         (("-", "{folder}/out.jsonl"), "standard input does not allow. Save it to a file"),
         (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
-        (("{file}", "{folder}/out.jsonl", "--format", "parquet"), "use an OUTPUT that ends in .parquet"),
-        (("{file}", "{folder}/out/", "--format", "csv"), "a folder of parts is JSONL"),
         (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
         (("{file}", "{file}"), "is also the input"),
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
@@ -49,7 +47,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_help_has_examples_and_exit_codes(command: Command) -> None:
-    told = command("bulk", "--help").output
+    told = command("bulk", "--help-all").output
     for word in ("--resume", "--ray-address", "--part-rows", "s3://bucket", "Exit codes:", "OUTPUT.parts"):
         assert word in told
 

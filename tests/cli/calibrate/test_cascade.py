@@ -37,7 +37,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(models: Path) -> Run:
     def call(*arguments: str | Path) -> Result:
-        places = ["--model", NAME, "--models-dir", models]
+        places = ["--model", NAME, "--model-repository", models]
         scored = [] if "--show" in arguments or "--undo" in arguments else ["--resamples", "200", "--quiet"]
         given = ["calibrate", *arguments, *places, *scored]
         return CliRunner().invoke(gradewire, list(map(str, given)))
@@ -111,7 +111,7 @@ def test_a_good_judge_is_taken_and_the_fit_is_stored(run: Run, models: Path, tmp
 
 def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models: Path, tmp_path: Path) -> None:
     rows, scores = scored_rows(models, tmp_path, judge=0.5)
-    done = run(rows, "--metric", "auto", "--scores", scores, "--half", "a", "--dry-run")
+    done = run(rows, "--metric", "auto", "--scores", scores, "--fit-half", "a", "--dry-run")
     assert done.exit_code == 0, done.output
     assert "lave adds nothing" in done.stdout
     assert "read on half b" in done.stdout
@@ -165,12 +165,12 @@ def test_of_a_half_its_own_rows_are_counted(run: Run, models: Path, tmp_path: Pa
     rows, scores = scored_rows(models, tmp_path, judge=0.9)
     counts = {}
     for half in ("a", "b"):
-        fit, wanted = tmp_path / f"{half}.json", ("--metric", "auto", "--scores", scores, "--half", half)
+        fit, wanted = tmp_path / f"{half}.json", ("--metric", "auto", "--scores", scores, "--fit-half", half)
         assert run(rows, *wanted, "--dry-run", "--json", fit).exit_code == 0
         counts[half] = json.loads(fit.read_text("utf-8"))["rows"]["count"]
     assert 0 < counts["a"] < 600
     assert counts["a"] + counts["b"] == 600
-    run(rows, "--metric", "auto", "--scores", scores, "--half", "a")
+    run(rows, "--metric", "auto", "--scores", scores, "--fit-half", "a")
     assert f"fitted on {counts['a']} rows, half a of the questions" in run("--show").stdout
     run("--undo", "--metric", "auto")
 
@@ -190,7 +190,7 @@ def test_a_half_that_correctness_was_fitted_on_is_told(run: Run, models: Path, t
     finally:
         run("--undo", "--metric", "correctness")
     assert "correctness was fitted on half a of these rows" in done.stderr
-    assert "Fit auto on --half b" in done.stderr
+    assert "Fit auto on --fit-half b" in done.stderr
 
 
 def test_rows_that_correctness_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def run(built: Path) -> Iterator[Run]:
     """Runs the command with the engine in this process, over the tiny encoder; nothing is stored in the end."""
 
     def call(*arguments: str | Path, quiet: bool = True) -> Result:
-        places = ["--model", NAME, "--models-dir", built / "models"]
-        scored = ["--cache-dir", built / "cache", "--resamples", "100", *(["--quiet"] if quiet else [])]
+        places = ["--model", NAME, "--model-repository", built / "models"]
+        scored = ["--disk-directory", built / "cache", "--resamples", "100", *(["--quiet"] if quiet else [])]
         given = [*arguments, *places, *([] if "--undo" in arguments or "--show" in arguments else scored)]
         return CliRunner().invoke(gradewire, ["calibrate", *map(str, given)])
 
@@ -122,7 +122,7 @@ def test_a_metric_without_verdict_gets_one(built: Path, run: Run, rows: Path) ->
 
 def test_a_fitted_weight_is_used_and_named(built: Path, run: Run, rows: Path) -> None:
     before, _ = scored(built, "smile")
-    assert run(rows, "--fit", "both", "--half", "a").exit_code == 0
+    assert run(rows, "--fit", "both", "--fit-half", "a").exit_code == 0
     (stored,) = load_built(built / "models", NAME).calibrations
     after, _ = scored(built, "smile")
     assert f"sentence_weight={stored.sentence_weight}" in after.provenance.line
@@ -143,7 +143,7 @@ def test_a_probability_is_fitted_and_served(
     rows = write_rows(tmp_path / "rows.jsonl", answers(240))
     before, _ = scored(built, "correctness")
     assert "gradewire calibrate FILE --metric correctness" in before.message
-    done = run(rows, "--metric", "correctness", "--half", "a", "--json", fit)
+    done = run(rows, "--metric", "correctness", "--fit-half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
     assert "rows are few" in done.stderr
     assert "probability minus smile" in done.stdout
@@ -158,9 +158,9 @@ def test_a_probability_is_fitted_and_served(
     assert "fitted for correctness/2: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
     # Scores with the probability have the features and SMILE's score, too.
-    arguments = ["score", rows, "--metrics", "smile,correctness", "--model", NAME, "--cache-dir", built / "cache"]
+    arguments = ["score", rows, "--metrics", "smile,correctness", "--model", NAME, "--disk-directory", built / "cache"]
     assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
-    more = ["--metric", "correctness", "--half", "a", "--scores", out, "--json", again, "--dry-run"]
+    more = ["--metric", "correctness", "--fit-half", "a", "--scores", out, "--json", again, "--dry-run"]
     refitted = run(rows, *more)
     assert json.loads(again.read_text()) == json.loads(fit.read_text())
     (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
@@ -178,10 +178,10 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
     file, out = write_rows(tmp_path / "rows.jsonl", answers(240)), tmp_path / "scores.jsonl"
 
     def command(*arguments: str | Path) -> Result:
-        return CliRunner().invoke(gradewire, [*map(str, arguments), "--cache-dir", str(tmp_path / "cache")])
+        return CliRunner().invoke(gradewire, [*map(str, arguments), "--disk-directory", str(tmp_path / "cache")])
 
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(models))
-    fitting = ["--model", NAME, "--models-dir", models, "--resamples", "100", "--quiet"]
+    fitting = ["--model", NAME, "--model-repository", models, "--resamples", "100", "--quiet"]
     done = command("calibrate", file, "--metric", f"correctness?grader={grader}", *fitting)
     assert done.exit_code == 0, done.output
     (stored,) = load_built(models, NAME).calibrations
@@ -218,7 +218,7 @@ def test_the_same_rows_give_the_same_record_from_a_run_and_from_scores(
 ) -> None:
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     out = tmp_path / "scores.jsonl"
-    arguments = ["score", rows, "--model", NAME, "--cache-dir", built / "cache", "--out", out, "--quiet"]
+    arguments = ["score", rows, "--model", NAME, "--disk-directory", built / "cache", "--out", out, "--quiet"]
     assert CliRunner().invoke(gradewire, list(map(str, arguments))).exit_code == 0
     records = []
     for more in ([], ["--scores", out]):
@@ -234,7 +234,16 @@ def test_of_scores_of_several_metrics_that_of_metric_is_taken(
 ) -> None:
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
     out = tmp_path / "scores.jsonl"
-    arguments = ["score", rows, "--metrics", "smile,smile:paper,sbert", "--model", NAME, "--cache-dir", built / "cache"]
+    arguments = [
+        "score",
+        rows,
+        "--metrics",
+        "smile,smile:paper,sbert",
+        "--model",
+        NAME,
+        "--disk-directory",
+        built / "cache",
+    ]
     assert CliRunner().invoke(gradewire, [*map(str, arguments), "--out", str(out), "--quiet"]).exit_code == 0
     for line in ("sbert", "smile:paper"):
         alone, among = tmp_path / "alone.json", tmp_path / "among.json"
@@ -272,7 +281,7 @@ def test_a_dry_run_stores_nothing(built: Path, run: Run, rows: Path) -> None:
 
 def test_scores_of_another_model_are_refused(built: Path, tmp_path: Path, command: Command) -> None:
     file = write_rows(tmp_path / "a.jsonl", rows_of(40))
-    done = command("calibrate", file, "--models-dir", built / "models", "--quiet", stub=judging_stub())
+    done = command("calibrate", file, "--model-repository", built / "models", "--quiet", stub=judging_stub())
     assert done.exit_code == 2
     assert "is not built in" in done.stderr or "Score with that model" in done.stderr
     assert load_built(built / "models", NAME).calibrations == ()
@@ -300,7 +309,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         ),
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
         (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "Only smile has a sentence_weight"),
-        (labelled(0, 1)[:1] * 2, ["--half", "a"], "all rows belong to one half"),
+        (labelled(0, 1)[:1] * 2, ["--fit-half", "a"], "all rows belong to one half"),
         (labelled(0, 1), ["--scores", "nowhere.jsonl"], "does not exist"),
         (labelled(0, 1), ["--scores", "x.jsonl", "--fit", "both"], "cannot be used with --scores"),
     ],

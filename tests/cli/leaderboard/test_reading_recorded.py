@@ -47,7 +47,7 @@ def board(
 
 
 def test_models_are_rated(command: Command, tmp_path: Path) -> None:
-    output, found = board(command, tmp_path, pairs(), "--reference", "beta", "--anchor", "beta")
+    output, found = board(command, tmp_path, pairs(), "--baseline", "beta", "--anchor", "beta")
     models = {line["model"]: line for line in found["models"]}
     assert list(models) == ["alpha", "beta", "gamma"]
     assert models["beta"]["bradley_terry"]["value"] == pytest.approx(1000)
@@ -76,7 +76,7 @@ def test_all_tables_and_files_have_the_matrix_and_the_families(command: Command,
         tmp_path,
         pairs(),
         "--all-tables",
-        "--reference",
+        "--baseline",
         "beta",
         *(part for pair in files.items() for part in pair),
     )
@@ -210,7 +210,7 @@ def test_columns_may_be_called_otherwise(command: Command, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--reference", "delta"], "no model 'delta'; the models are: alpha, beta, gamma"),
+        (["--baseline", "delta"], "no model 'delta'; the models are: alpha, beta, gamma"),
         (["--anchor", "delta"], "no model 'delta'"),
         (["--map", "colour=x"], "--map colour=x: write FIELD=COLUMN"),
     ],
@@ -241,7 +241,7 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     rows[7] |= {"probability_a": 0.52}
     rows[10] |= {"probability_a": 0.7, "question": "Is it sure?"}
     html = tmp_path / "board.html"
-    output, _ = board(command, tmp_path, rows, "--reference", "beta", "--html", html)
+    output, _ = board(command, tmp_path, rows, "--baseline", "beta", "--html", html)
     page = html.read_text()
     assert "&lt;b&gt;Which?&lt;/b&gt;" in page
     assert "A first: A · B first: B" in page

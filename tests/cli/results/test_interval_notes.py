@@ -35,7 +35,7 @@ def test_every_output_says_how_many_draws_made_which_interval(command: Command, 
     draws = document["bootstrap"]["draws"]
     assert (draws["pearson"], draws["auc"], draws["spearman"]) == ([1100], [1000], [1000])
     report = tmp_path / "report.html"
-    outputs(command, tmp_path, rows_of(120), *options, "--report", str(report))
+    outputs(command, tmp_path, rows_of(120), *options, "--html", str(report))
     assert "draws of whole questions, 1100 for Pearson, accuracy" in report.read_text()
     # From graded labels of many levels tau-b has fewer.
     graded = [{**row, "label": index % 37} for index, row in enumerate(rows_of(120))]

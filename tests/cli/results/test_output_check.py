@@ -90,8 +90,8 @@ AGREE = ("agree", "a.jsonl", "--metrics", "smile")
         ((*AGREE, "--csv", "none/x.csv"), "--csv: folder none does not exist"),
         ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: .xlsx is another format. Use a name that ends in .csv"),
         (
-            (*AGREE, "--report", "x.pdf"),
-            "--report x.pdf: .pdf is another format. Use a name that ends in .html or .htm",
+            (*AGREE, "--html", "x.pdf"),
+            "--html x.pdf: .pdf is another format. Use a name that ends in .html or .htm",
         ),
         (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: .tex is another format"),
     ],

@@ -142,7 +142,7 @@ def test_nothing_that_is_written_or_told_has_the_key_of_a_url(
     good = json.dumps(ROW)
     urls = signed(memory, {"a": [good, "{", good], "b": ["{"]}, "1")
     out = tmp_path / "out.jsonl"
-    options = ("--metrics", "smile", "--input-format", "jsonl", "--fail-on", "never", "--by", "file")
+    options = ("--metrics", "smile", "--input-format", "jsonl", "--fail-on", "never", "--group-by", "file")
     done = command("score", *urls, *options, "--out", out, "--summary-json", tmp_path / "summary.json")
     assert done.exit_code == 0, done.output
     shown = [f"memory:///urls/{name}.jsonl?…" for name in "ab"]
@@ -178,7 +178,7 @@ def test_files_that_differ_in_what_is_not_shown_are_told_apart(
     command: Command, memory: fsspec.AbstractFileSystem, tmp_path: Path
 ) -> None:
     urls = [signed(memory, {"a": [json.dumps(ROW)]}, version)[0] for version in "12"]
-    options = ("--metrics", "smile", "--input-format", "jsonl", "--by", "file", "--quiet")
+    options = ("--metrics", "smile", "--input-format", "jsonl", "--group-by", "file", "--quiet")
     done = command("score", *urls, *options, "--summary-json", tmp_path / "summary.json")
     assert done.exit_code == 0, done.output
     shown = [f"memory:///urls/a.jsonl?… ({number})" for number in (1, 2)]

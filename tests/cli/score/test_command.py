@@ -208,7 +208,7 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         (["--server", "http://localhost:50051"], "write HOST:PORT"),
         (["--server", ""], "write HOST:PORT"),
         (["--server", "a:1", "--embedded"], "exclude each other"),
-        (["--server", "a:1", "--cache-dir", "x"], "leave it out with --server"),
+        (["--server", "a:1", "--disk-directory", "x"], "leave it out with --server"),
         (["--tls-ca", __file__], "give --server"),
         (["--out", "x", "--format", "table"], "Leave out --out"),
         (["--out", "x", "--resume", "--overwrite"], "exclude each other"),

@@ -81,7 +81,7 @@ def score(command: Command, tmp_path: Path) -> Any:
 
 def test_groups_have_means_parts_shares_and_differences_from_the_first(score: Any) -> None:
     rows = answers()
-    run = score(rows, "--metrics", "smile,exact_match", "--by", "model")
+    run = score(rows, "--metrics", "smile,exact_match", "--group-by", "model")
     assert list(run.by["model"]) == ["small", "big"], "the baseline stands first"
     for model, found in run.by["model"].items():
         own = [row for row in rows if row["model"] == model]
@@ -106,7 +106,7 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
     rows = answers()
     for row in rows[:6]:
         row["prediction"] = ""
-    run = score(rows, "--by", "model", "--fail-on", "never")
+    run = score(rows, "--group-by", "model", "--fail-on", "never")
     smile = run.by["model"]["big"]["smile"]
     assert (smile["rows"], smile["scored"]) == (30, 27)
     assert smile["mean"] == pytest.approx(
@@ -119,20 +119,20 @@ def test_rows_without_a_score_are_in_shares_and_in_no_mean(score: Any) -> None:
 
 
 def test_what_is_the_same_for_every_answer_is_no_part(score: Any) -> None:
-    run = score(answers(), "--metrics", "correctness", "--by", "model")
+    run = score(answers(), "--metrics", "correctness", "--group-by", "model")
     parts = run.by["model"]["big"]["correctness"]["parts"]
     assert "smile" in parts
     assert not {"band_lower", "band_upper"} & set(parts)
 
 
 def test_too_few_questions_have_no_interval_in_the_document(score: Any) -> None:
-    found = score(answers(questions=5), "--by", "model").by["model"]["small"]["smile"]
+    found = score(answers(questions=5), "--group-by", "model").by["model"]["small"]["smile"]
     assert found["interval_95"] is None
     assert found["mean"] is not None
 
 
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
-    run = score(answers(), "--by", "model+dataset,kind", "--baseline", "big")
+    run = score(answers(), "--group-by", "model+dataset,kind", "--baseline", "big")
     assert list(run.by) == ["model+dataset", "kind"]
     assert "by kind: no row has --baseline big as its kind. Compared with the first group instead" in run.done.stderr
     small = run.by["model+dataset"]["small"]
@@ -142,7 +142,7 @@ def test_two_columns_together_compare_within_the_second(score: Any) -> None:
 
 
 def test_models_are_compared_wherever_they_stand(score: Any) -> None:
-    run = score(answers(), "--by", "dataset+model", "--baseline", "big")
+    run = score(answers(), "--group-by", "dataset+model", "--baseline", "big")
     found = run.by["dataset+model"]
     assert [list(found), *(list(models) for models in found.values())] == [
         ["nq", "tq"],
@@ -155,7 +155,7 @@ def test_models_are_compared_wherever_they_stand(score: Any) -> None:
 
 
 def test_groups_that_share_no_question_say_so(score: Any) -> None:
-    run = score(answers(), "--by", "kind")
+    run = score(answers(), "--group-by", "kind")
     assert run.by["kind"]["odd"]["smile"]["difference"] is None
     assert (
         "by kind: no paired differences, for no group shares a scored question with its baseline\n" in run.done.stderr
@@ -164,13 +164,13 @@ def test_groups_that_share_no_question_say_so(score: Any) -> None:
 
 
 def test_a_resumed_run_tells_the_same_as_a_straight_one(score: Any) -> None:
-    straight = score(answers(), "--by", "model,dataset")
+    straight = score(answers(), "--group-by", "model,dataset")
     lines = straight.out.read_text().splitlines(keepends=True)
     straight.out.write_text("".join(lines[:25]))
-    resumed = score(answers(), "--by", "model,dataset", "--resume")
+    resumed = score(answers(), "--group-by", "model,dataset", "--resume")
     assert resumed.document["run"]["scored_rows"] == 35
     assert resumed.by == straight.by
-    again = score(answers(), "--by", "model,dataset", "--resume")
+    again = score(answers(), "--group-by", "model,dataset", "--resume")
     assert (again.document["run"]["scored_rows"], again.by) == (0, straight.by)
 
 
@@ -178,7 +178,7 @@ def test_rows_without_a_value_are_in_no_line_and_are_counted(score: Any) -> None
     rows = answers()
     rows[0]["model"] = ""
     rows[3].pop("model")
-    run = score(rows, "--by", "model")
+    run = score(rows, "--group-by", "model")
     assert {name: found["smile"]["rows"] for name, found in run.by["model"].items()} == {"small": 29, "big": 29}
     assert "by model: 2 rows without model are in no group" in run.done.stderr
 
@@ -190,7 +190,7 @@ def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
         write_rows(tmp_path / f"{model}.jsonl", own)
     files = [tmp_path / "small.jsonl", tmp_path / "big.jsonl"]
     summary = tmp_path / "summary.json"
-    done = command("score", *files, "--by", "file", "--summary-json", summary, stub=letters_stub())
+    done = command("score", *files, "--group-by", "file", "--summary-json", summary, stub=letters_stub())
     assert done.exit_code == 0, done.output
     found = json.loads(summary.read_text())["by"]["file"]
     assert list(found) == list(map(str, files))
@@ -201,7 +201,7 @@ def test_a_row_that_failed_is_no_empty_answer(score: Any) -> None:
     rows = answers()
     rows[1]["prediction"] = ""
     rows[3].pop("references")
-    smile = score(rows, "--by", "model", "--fail-on", "never").by["model"]["big"]["smile"]
+    smile = score(rows, "--group-by", "model", "--fail-on", "never").by["model"]["big"]["smile"]
     assert (smile["rows"], smile["scored"]) == (30, 28)
     assert smile["mean_empty_as_wrong"] == pytest.approx(smile["mean"] * 28 / 29), "what failed counts nowhere"
 
@@ -210,7 +210,7 @@ def test_the_same_words_in_two_data_sets_are_two_questions(score: Any) -> None:
     rows = answers(questions=40)
     for row in rows:
         row["dataset"] = {"small": "nq", "big": "tq"}[row["model"]]
-    run = score(rows, "--by", "model")
+    run = score(rows, "--group-by", "model")
     assert run.by["model"]["big"]["smile"]["difference"] is None
 
 
@@ -219,12 +219,12 @@ def test_questions_are_drawn_within_their_data_set(score: Any) -> None:
     rows = answers()
     for row in rows:
         row["prediction"] = "x" * (4 if row["dataset"] == "nq" else 40)
-    smile = score(rows, "--by", "model").by["model"]["small"]["smile"]
+    smile = score(rows, "--group-by", "model").by["model"]["small"]["smile"]
     assert smile["interval_95"] == pytest.approx([smile["mean"]] * 2)
 
 
 def test_a_single_file_is_a_group_under_its_name(score: Any) -> None:
-    run = score(answers(), "--by", "file")
+    run = score(answers(), "--group-by", "file")
     (group,) = run.by["file"].items()
     assert group[0].endswith("rows.jsonl")
     assert group[1]["smile"]["rows"] == 60
@@ -234,7 +234,7 @@ def test_notes_say_how_many_draws_there_are_and_why_a_group_has_no_interval(scor
     rows = answers()
     for row in rows[10:]:
         row["kind"] = "many"
-    said = " ".join(score(rows, "--by", "kind").done.stderr.split())
+    said = " ".join(score(rows, "--group-by", "kind").done.stderr.split())
     assert "by kind: intervals: draws of whole questions, 2000 for mean" in said
     assert "by kind: no interval and no p value with fewer than 10 questions" in said
     assert "id=COLUMN to tell questions apart): even; odd" in said
@@ -242,7 +242,7 @@ def test_notes_say_how_many_draws_there_are_and_why_a_group_has_no_interval(scor
 
 def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) -> None:
     rows = [{**row, "prediction": ""} if row["model"] == "big" else row for row in answers()]
-    run = score(rows, "--by", "model", "--fail-on", "never")
+    run = score(rows, "--group-by", "model", "--fail-on", "never")
     assert "no group shares a scored question with its baseline" in run.done.stderr
     assert "answered" not in run.done.stderr
 
@@ -250,11 +250,11 @@ def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--by", "modle"), "no column for --by modle (looked for modle)"),
-        (("--by", "model", "--map", "model=system"), "no column 'system'"),
-        (("--by", ","), "write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN"),
-        (("--by", "model+model"), "a column stands there twice"),
-        (("--baseline", "big"), "give --by too"),
+        (("--group-by", "modle"), "no column for --group-by modle (looked for modle)"),
+        (("--group-by", "model", "--map", "model=system"), "no column 'system'"),
+        (("--group-by", ","), "write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN"),
+        (("--group-by", "model+model"), "a column stands there twice"),
+        (("--baseline", "big"), "--baseline needs --group-by"),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused(score: Any, options: tuple[str, ...], said: str) -> None:
@@ -265,7 +265,7 @@ def test_what_cannot_be_told_apart_is_refused(score: Any, options: tuple[str, ..
 
 
 def test_many_groups_are_cut_in_the_terminal_and_whole_in_the_document(score: Any) -> None:
-    run = score(answers(questions=80), "--by", "id")
+    run = score(answers(questions=80), "--group-by", "id")
     assert len(run.by["id"]) == 160
     assert "by id: 60 of 160 groups shown. Use --summary-json for all" in run.done.stderr
     shown = [line.split()[0] for line in run.done.stderr.splitlines() if line.startswith((" small-", " big-"))]
@@ -276,14 +276,14 @@ def test_without_numpy_it_says_what_to_install_before_it_scores(score: Any, monk
     monkeypatch.setitem(sys.modules, "numpy", None)
     for name in [name for name in sys.modules if name.startswith("gradewire_stats")]:
         monkeypatch.delitem(sys.modules, name)
-    run = score(answers(), "--by", "model")
+    run = score(answers(), "--group-by", "model")
     assert run.done.exit_code == 2
     assert "pip install 'gradewire[agree]'" in run.done.stderr
     assert not run.out.exists()
 
 
 def test_more_groups_than_can_be_compared_have_means_alone(score: Any) -> None:
-    run = score(answers(questions=501), "--by", "id,model")
+    run = score(answers(questions=501), "--group-by", "id,model")
     assert len(run.by["id"]) == 1002
     assert "interval_95" not in run.by["id"]["small-7"]["smile"]
     assert run.by["id"]["small-7"]["smile"]["mean"] == pytest.approx(0.08)
@@ -292,7 +292,7 @@ def test_more_groups_than_can_be_compared_have_means_alone(score: Any) -> None:
 
 
 def test_a_column_without_a_value_has_no_table(score: Any) -> None:
-    run = score([{**row, "kind": ""} for row in answers()], "--by", "kind")
+    run = score([{**row, "kind": ""} for row in answers()], "--group-by", "kind")
     assert run.by == {"kind": {}}
     assert "smile by kind" not in run.done.stderr
     assert "by kind: 60 rows without kind are in no group" in run.done.stderr

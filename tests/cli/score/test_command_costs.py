@@ -289,7 +289,7 @@ def paid_server() -> Iterator[ThreadingHTTPServer]:
 
 def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_rows(tmp_path / "a.jsonl", [*ROWS, YES])
-    run = ["score", str(file), "--metrics", "lave", "--cache-dir", str(tmp_path / "cache"), *PRICES]
+    run = ["score", str(file), "--metrics", "lave", "--disk-directory", str(tmp_path / "cache"), *PRICES]
     with paid_server() as server:
         port = server.server_address[1]
         settings = {"judge_backend": "openai", "judge_url": f"http://127.0.0.1:{port}/v1", "judge_remote_model": "m"}

@@ -156,7 +156,7 @@ def test_agree_reads_what_a_judge_said(command: Command, tmp_path: Path) -> None
     file, out = write_rows(tmp_path / "a.jsonl", rows_of(40)), tmp_path / "out.jsonl"
     assert command("score", file, "--metrics", "smile,lave", "--out", out, stub=JudgingStub()).exit_code == 0
     found, page = tmp_path / "found.json", tmp_path / "page.html"
-    outputs = ("--json", found, "--report", page)
+    outputs = ("--json", found, "--html", page)
     done = command("agree", file, "--scores", out, "--resamples", "100", *outputs, "--quiet")
     assert done.exit_code == 0, done.output
     assert set(json.loads(found.read_text())["metrics"]) == {"smile", "lave"}

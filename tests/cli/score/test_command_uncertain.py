@@ -58,7 +58,7 @@ def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_pa
 
 def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp_path: Path) -> None:
     figures, page = tmp_path / "figures.json", tmp_path / "page.html"
-    options = ("--resamples", "100", "--json", figures, "--report", page)
+    options = ("--resamples", "100", "--json", figures, "--html", page)
     done = command("agree", file, "--metrics", "correctness,exact_match", *options, stub=StubTransport(correctness))
     assert done.exit_code == 0
     told = "correctness: 5 of 20 verdicts are uncertain (25.0%); accuracy: 1.000 without them, 0.750 with them"

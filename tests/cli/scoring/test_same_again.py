@@ -35,12 +35,12 @@ def in_process(arguments: Sequence[str | Path]) -> Result:
 
 def test_the_printed_command_gives_the_same_scores_in_this_store_and_in_an_empty_one(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "own captions.txt", CAPTIONS)
-    mapped = ("--map", "prediction=out put", "--input-format", "jsonl", "--cache-dir", tmp_path / "store")
+    mapped = ("--map", "prediction=out put", "--input-format", "jsonl", "--disk-directory", tmp_path / "store")
     first = in_process(["score", file, "--metrics", "cider", *mapped])
     scores = read_rows(first.stdout)
     assert all(row["scores"]["cider"]["score"] > 0 for row in scores)
     again = printed(first.stderr)
-    assert again[-2:] == ["--cache-dir", str(tmp_path / "store")]
+    assert again[-2:] == ["--disk-directory", str(tmp_path / "store")]
     assert read_rows(in_process(again).stdout) == scores
     # Whoever takes the line elsewhere has the file, and no store.
     elsewhere = in_process([*again[:-1], tmp_path / "empty"])

@@ -103,7 +103,7 @@ def test_a_request_stands_in_both_logs_with_the_host_that_asks(http_server: Serv
 
 def test_a_gateway_of_its_own_stands_in_front_of_any_server(http_server: ServerProcess) -> None:
     program = "import sys; from gradewire_cli import main; main()"
-    command = [sys.executable, "-c", program, "gateway", "--address", http_server.address, "--port", "0"]
+    command = [sys.executable, "-c", program, "gateway", "--server", http_server.address, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None

@@ -8,7 +8,7 @@ from tests.support.servers.server_process import ServerProcess
 from gradewire_cli.group import gradewire
 
 POST = {"prompt": "What sleeps?", "response": "<think>A dog?</think>A small cat.", "label": "cat"}
-GATEWAY = ("gateway", "--address", "127.0.0.1:1")
+GATEWAY = ("gateway", "--server", "127.0.0.1:1")
 SERVE = ("serve", "--port", "0", "--http-port", "0", "--http-api-port", "0")
 
 

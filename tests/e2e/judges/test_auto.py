@@ -57,7 +57,15 @@ def correctness(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Resul
         gradewire_command,
         [
             *("calibrate", str(file), "--metric", f"auto?judge_model={JUDGE}", "--model", ENCODER),
-            *("--models-dir", str(models), "--cache-dir", str(directory / "cache"), "--resamples", "100", "--quiet"),
+            *(
+                "--model-repository",
+                str(models),
+                "--disk-directory",
+                str(directory / "cache"),
+                "--resamples",
+                "100",
+                "--quiet",
+            ),
         ],
         env=environment,
     )

@@ -116,7 +116,7 @@ async def test_a_certificate_that_cannot_be_read_is_an_error(tmp_path: Path, set
 async def test_a_stop_before_it_serves_is_obeyed(tmp_path: Path, settings: dict[str, Any]) -> None:
     stop = Stop()
     stop.request()
-    given = Settings.load(port=0, http=False, disk_directory=tmp_path / "store", **settings)
+    given = Settings.load(port=0, http_port="", disk_directory=tmp_path / "store", **settings)
     started: list[int] = []
     await asyncio.wait_for(serve(given, started=started.append, stop=stop), timeout=20)
     assert started == []

@@ -136,7 +136,7 @@ async def test_tls_with_client_certificates_and_tokens(tmp_path: Path, minilm: P
     await asyncio.to_thread(make_certificate, tmp_path)
     cert, key = (tmp_path / name for name in ("cert.pem", "key.pem"))
     pair = key.read_bytes(), cert.read_bytes()
-    settings = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert, "auth_tokens": "right,other", "http": False}
+    settings = {"tls_cert": cert, "tls_key": key, "tls_client_ca": cert, "auth_tokens": "right,other", "http_port": ""}
     asked = request(item(), metrics=(EXACT,))
     async with serving(tmp_path, model_repository=minilm, **settings) as (port, _):
         address = f"localhost:{port}"
@@ -181,7 +181,7 @@ async def test_a_large_batch_without_enough_time_is_answered_with_timeouts(tmp_p
     words = [" ".join(f"w{number}x{word}" for word in range(60)) for number in range(240)]
     asked = request(*[item(text, "a b c", "d e") for text in words], metrics=(SMILE, EXACT))
     # The server's clock alone measures the 4 s: a caller whose machine is busy may read the reply later.
-    with ServerProcess(tmp_path, model_repository=minilm, default_deadline_s=4, max_deadline_s=4) as server:
+    with ServerProcess(tmp_path, model_repository=minilm, max_deadline_s=4) as server:
         async with aio.insecure_channel(server.address) as channel:
             reply = await scoring_pb2_grpc.ScoringStub(channel).Score(asked, timeout=60)
     found = Counter(types_pb2.Status.Name(part.results[0].status) for part in reply.items)

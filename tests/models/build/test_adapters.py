@@ -388,9 +388,9 @@ def test_the_command_builds_lists_and_verifies(
 ) -> None:
     # A catalog of this test's own; all else is what users run.
     monkeypatch.setattr(cli_build, "find_model", {"tiny-bert": bert.model}.__getitem__)
-    place = ("--repository", tmp_path / "repository")
+    place = ("--model-repository", tmp_path / "repository")
     built = run(
-        "build", "--adapter", adapter_user_adapter, "--name", "mine", "--from", bert.wheels, "tiny-bert", *place
+        "build", "--adapter", adapter_user_adapter, "--name", "mine", "--wheels", bert.wheels, "tiny-bert", *place
     )
     assert built.exit_code == 0, built.output
     assert re.search(r"mine: built, digest [0-9a-f]{64}", built.output)
@@ -413,7 +413,7 @@ def test_the_command_builds_lists_and_verifies(
     ],
 )
 def test_what_the_command_cannot_do_is_said(tmp_path: Path, arguments: list[str], says: str) -> None:
-    result = run("build", *arguments, "--repository", tmp_path)
+    result = run("build", *arguments, "--model-repository", tmp_path)
     assert result.exit_code != 0
     assert says in " ".join(result.output.split())
 

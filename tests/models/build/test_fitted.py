@@ -44,7 +44,7 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
         other,
         replace(fitted, threshold=0.7),
     )
-    told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
+    told = CliRunner().invoke(models, ["list", "--model-repository", str(directory.parent)]).output
     assert "fitted for smile/1 (preset=v1,synthetic=none): threshold 0.7" in told
     assert forget_calibrations(directory.parent, NAME, "sbert") == (other,)
     assert [each.metric for each in forget_calibrations(directory.parent, NAME)] == ["smile"]
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_told_and_the_model_goes_on(directory: Path) -> N
     for model in (load_built(directory.parent, NAME), list_built(directory.parent)[0]):
         assert model.calibrations == (fitted,)
         assert [each.metric for each in model.unreadable] == ["smile"]
-    told = CliRunner().invoke(models, ["list", "--repository", str(directory.parent)]).output
+    told = CliRunner().invoke(models, ["list", "--model-repository", str(directory.parent)]).output
     assert "fitted for sbert/1" in told
     assert "the calibration for smile cannot be read (gradewire.calibration.smile: its format is 2" in told
     checks = {check.name: check for check in verify_built(directory.parent, NAME, None)}

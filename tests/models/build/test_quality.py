@@ -114,7 +114,7 @@ def test_a_missing_base_is_named(repository: Path, bert: Package, tmp_path: Path
 def test_verify_prints_what_a_variant_does_to_scores(repository: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(_line(row) for row in rows().rows))
-    call = ["verify", "coarse", "--repository", str(repository), "--rows", str(file)]
+    call = ["verify", "coarse", "--model-repository", str(repository), "--rows", str(file)]
     result = CliRunner().invoke(models, call)
     assert result.exit_code == 4
     assert "FAILED scores of sbert: largest change" in result.output

@@ -196,30 +196,30 @@ def run(*arguments: str | Path) -> Result:
 def test_a_model_of_no_catalog_is_renewed_by_name(directory: Path) -> None:
     sound = text_format.Parse((directory / "config.pbtxt").read_text(), ModelConfig())
     edit(directory, ("max_batch_size: 1024", "max_batch_size: 7"))
-    assert run("verify", NAME, "--repository", directory.parent).exit_code == 4
-    result = run("build", NAME, "--repository", directory.parent)
+    assert run("verify", NAME, "--model-repository", directory.parent).exit_code == 4
+    result = run("build", NAME, "--model-repository", directory.parent)
     assert result.exit_code == 0
     assert "rewritten" in result.output
     found, _ = read_config(directory / "config.pbtxt")
     sound.parameters["gradewire.catalog_version"].string_value = "0"  # it is in no catalog indeed
     assert found == sound
-    again = run("build", NAME, "--repository", directory.parent)
+    again = run("build", NAME, "--model-repository", directory.parent)
     assert "already there" in again.output
     assert "rewritten" not in again.output
-    assert run("build", NAME, "--instances", 4, "--threads", 2, "--repository", directory.parent).exit_code == 0
+    assert run("build", NAME, "--instances", 4, "--threads", 2, "--model-repository", directory.parent).exit_code == 0
     assert served(directory) == (4, "2")
-    assert run("verify", NAME, "--repository", directory.parent).exit_code == 0
+    assert run("verify", NAME, "--model-repository", directory.parent).exit_code == 0
 
 
 def test_an_exported_model_is_not_made_for_gpus(directory: Path) -> None:
-    result = run("build", NAME, "--target", "gpu", "--repository", directory.parent)
+    result = run("build", NAME, "--target", "gpu", "--model-repository", directory.parent)
     assert result.exit_code == 2
     assert "For GPUs, export it again: gradewire models export --target gpu" in result.output
 
 
 def test_a_broken_model_of_no_catalog_is_not_described(directory: Path) -> None:
     (directory / "tokenizer.json").write_bytes(b"x")
-    result = run("build", NAME, "--repository", directory.parent)
+    result = run("build", NAME, "--model-repository", directory.parent)
     assert result.exit_code == 1
     assert "is broken" in result.output
     (directory / "golden.npz").unlink()

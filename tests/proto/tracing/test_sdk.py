@@ -168,9 +168,10 @@ def test_a_collector_that_comes_back_is_logged_and_counted(
     assert caplog.messages[-1] == "the collector accepts spans again"
 
 
-def test_it_can_go_over_http() -> None:
+def test_it_can_go_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
     with http_receiver() as (endpoint, bodies):
-        tracing = Tracing(TracingSettings(endpoint, "http/protobuf", 1), "tested", "1")
+        tracing = Tracing(TracingSettings(endpoint, 1), "tested", "1")
         with begin(tracing):
             record_result("smile", 0, 1.0)
         tracing.close()

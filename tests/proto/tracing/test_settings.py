@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_proto.tracing.settings import TracingSettings, captures_content, check_environment
+from gradewire_proto.tracing.settings import (
+    TracingSettings,
+    captures_content,
+    check_environment,
+    has_events,
+    protocol_of,
+)
 
 HERE = TracingSettings(endpoint="http://127.0.0.1:4317")
 
@@ -29,19 +35,17 @@ def test_it_is_on_where_a_collector_is_named(
     assert settings.is_on(environment) is said
 
 
-def test_events_can_be_left_out_by_either() -> None:
-    assert HERE.has_events({})
-    assert not HERE.has_events({"OTEL_LOGS_EXPORTER": "none"})
-    assert not TracingSettings(endpoint="http://c", events=False).has_events({})
+def test_events_can_be_left_out() -> None:
+    assert has_events({})
+    assert not has_events({"OTEL_LOGS_EXPORTER": "none"})
 
 
 def test_the_protocol_is_that_of_the_signal_then_of_all_then_grpc() -> None:
     named = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL": "grpc"}
 
-    assert HERE.protocol_of("TRACES", {}) == "grpc"
-    assert HERE.protocol_of("TRACES", named) == "http/protobuf"
-    assert HERE.protocol_of("LOGS", named) == "grpc"
-    assert TracingSettings(protocol="http/protobuf").protocol_of("LOGS", named) == "http/protobuf"
+    assert protocol_of("TRACES", {}) == "grpc"
+    assert protocol_of("TRACES", named) == "http/protobuf"
+    assert protocol_of("LOGS", named) == "grpc"
 
 
 def test_texts_are_let_through_by_the_standard_variable_alone() -> None:

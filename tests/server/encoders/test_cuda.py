@@ -199,14 +199,14 @@ def test_triton_has_its_own_word_on_devices() -> None:
 
 
 def test_settings_reach_the_provider() -> None:
-    config = Settings.load(device="cuda:2", gpu_memory_limit="2GiB", cuda_graphs=False, gpu_batch_tokens=512).engine.gpu
-    assert (config.index, config.required, config.batch_tokens) == (2, True, 512)
+    config = Settings.load(device="cuda:2", gpu_memory_limit="2GiB").engine.gpu
+    assert (config.index, config.required, config.batch_tokens) == (2, True, 16_384)
     assert provider_options(config, 2, precision="fp32") == {
         "device_id": "2",
         "arena_extend_strategy": "kSameAsRequested",
         "do_copy_in_default_stream": "1",
         "use_tf32": "0",
-        "enable_cuda_graph": "0",
+        "enable_cuda_graph": "1",
         "gpu_mem_limit": str(2 << 30),
     }
     half = provider_options(GpuConfig(), 0, precision="fp16")

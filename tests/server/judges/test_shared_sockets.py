@@ -99,7 +99,7 @@ async def test_the_queue_is_bounded_over_all_processes(house: ServedHost) -> Non
     refused = (await opened[2].choose(choose("3"))).answer
     assert isinstance(refused, Failure)
     assert refused.status is Status.UNAVAILABLE
-    assert "judge_max_queue_items" in refused.message
+    assert "wait for the judge" in refused.message
     assert refused.retry_after_s
     gate.set_result(None)
     assert not any(isinstance(reply.answer, Failure) for reply in await asyncio.gather(*asking))

@@ -43,7 +43,7 @@ def test_the_hint_is_half_the_queue_at_the_pace_of_the_last_ones(monkeypatch: py
         limit.finished()
     assert [limit.full(waiting).retry_after_s for waiting in (0, 8, 1000)] == [1.0, 12.0, 60.0]
     assert "8 items" in limit.full(8).message
-    assert "judge_max_queue_items" in limit.full(8).message
+    assert "wait for the judge" in limit.full(8).message
 
 
 def test_once_closed_it_refuses_everything_and_sends_callers_elsewhere() -> None:

@@ -166,7 +166,7 @@ class _Server:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings.load(processes=2, judge_backend="none", port=0, http=False, disk_directory=tmp_path)
+    return Settings.load(processes=2, judge_backend="none", port=0, http_port="", disk_directory=tmp_path)
 
 
 @asynccontextmanager

@@ -115,5 +115,5 @@ def test_a_broken_tokens_file_keeps_the_server_from_starting(
     monkeypatch.setattr(child, "configure_log", lambda _: FloodFilter())  # else the log is written past `caplog`
     path = tmp_path / "tokens.toml"
     path.write_text('[a]\ntoken = ""\n')
-    assert app.run(Settings.load(auth_tokens_file=path, port=0, http=False)) == 1
+    assert app.run(Settings.load(auth_tokens_file=path, port=0, http_port="")) == 1
     assert f"{path}: [a] token: a token has 1 to 1024" in caplog.text

@@ -46,13 +46,6 @@ async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:
     assert wire.lifecycle.report()["degraded"] == []
 
 
-async def test_overload_that_lasts_makes_it_unready_while_health_says_serving(wire: Wire) -> None:
-    wire.lifecycle.observe(degraded=["overload: …"], broken=[], overloaded=True)
-    assert (await health(wire), wire.lifecycle.ready) == ([True] * 4, False)
-    wire.lifecycle.observe(degraded=[], broken=[])
-    assert wire.lifecycle.ready
-
-
 async def test_a_broken_engine_takes_down_what_needs_it_and_comes_back(wire: Wire) -> None:
     wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"])
     assert await health(wire) == [False, False, False, True]

@@ -40,8 +40,7 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
         "judge_backend": "none",
         "memory_limit": 4 * _GIB,
         "workers": 3,
-        "max_items_in_flight": 101,
-        "max_bytes_in_flight": _GIB,
+        "max_connections": 101,
         "http_api_port": 0,
         "gpu_memory_limit": 2 * _GIB,
     }
@@ -50,17 +49,17 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
     assert share.memory.limit_bytes == 2 * _GIB - (32 << 20)  # half of the supervisor's
     assert share.engine.compute.worker_count == 2
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20
-    assert share.capacity.max_items == 51
-    assert share.capacity.max_bytes == _GIB // 2
+    assert share.capacity.max_connections == 51
+    assert (share.capacity.max_items, share.capacity.max_streams) == (16384 // 2, 1024 // 2)
+    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 204 << 20
     assert share.http_api.port is None
-    assert not share.listen.http
+    assert share.listen.http_port is None
 
 
 def test_what_the_judge_gets_is_set_once_for_all_processes(tmp_path: Path) -> None:
-    values = {"disk_directory": tmp_path, "memory_limit": 4 * _GIB, "judge_threads": 3, "judge_max_queue_items": 100}
+    values = {"disk_directory": tmp_path, "memory_limit": 4 * _GIB, "judge_threads": 3}
     share = Settings.load_share(2, **values)
     judge = share.engine.judge
     assert judge.embedded is not None
     assert judge.embedded.threads == 3
-    assert judge.max_queue_items == 100
     assert share.memory.limit_bytes == 2 * _GIB - (80 << 20)

@@ -19,11 +19,11 @@ from gradewire_cli.agree.tables import (
     system_notes,
     write_page,
 )
-from gradewire_cli.options.common import OUTPUT_FILE, epilog
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.problems import InputError, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_formats import table_files, write_tables
-from gradewire_cli.results.tables import all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tables import all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
@@ -71,50 +71,35 @@ def _optional_tables(result: AgreementResult) -> list[str]:
     return [f"further tables ({', '.join(names)}): use --all-tables"] if names else []
 
 
-@click.command("agree", epilog=epilog("agree"))
+@command("agree", statistics=", ".join(ALL_STATISTICS))
 @labelled_run_options
-@click.option(
-    "--statistics",
-    metavar="NAME,…",
-    callback=_statistics,
-    help=f"What the tables show, or all: {', '.join(ALL_STATISTICS)}. Default: {','.join(SHOWN)}.",
-)
-@click.option(
-    "--by",
-    "levels",
-    type=click.Choice(LEVELS),
-    multiple=True,
-    help="Which cells: data set and model together (cell), either, or the column group. May be repeated.",
-)
-@click.option("--details", is_flag=True, help="A table for each metric, with intervals for every cell.")
-@click.option(
-    "--compare", nargs=2, multiple=True, metavar="A B", help="Print A minus B, with interval and p value; repeatable."
-)
-@click.option("--compare-all", is_flag=True, help="Every metric minus the first.")
-@click.option(
-    "--compare-statistics",
-    metavar="NAME,…",
-    callback=_statistics,
-    help=f"What is compared. Default: as --statistics says, else {','.join(COMPARED)}.",
+@stacked(
+    option("--statistics", callback=_statistics),
+    option("--group-by", "levels", type=click.Choice(LEVELS), multiple=True),
+    option("--compare", nargs=2, multiple=True),
+    option("--compare-all", is_flag=True),
+    option("--compare-statistics", callback=_statistics),
 )
 @all_tables_option
 @table_file_options
-@click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
+@stacked(
+    html_option,
+    option("--details", is_flag=True),
+)
 @click.pass_context
 def agree_command(
     ctx: click.Context, /, *, statistics: Sequence[Statistic], levels: Sequence[Level], details: bool, **options: Any
 ) -> None:
     """Score the answers of FILE and compare the scores with its human labels.
 
-    Prints, for each metric, Pearson, Kendall's tau-b and ROC-AUC (or what --statistics names) with 95 % intervals, over
-    all rows and as mean over data sets and models; with --by or --all-tables for each of these, too. Files have all
-    tables. Rows that failed are counted and enter no figure.
+    Prints the --statistics of each metric with 95 % intervals, over all rows and as the mean over data sets and models.
+    Use --group-by or --all-tables to print them for each data set and model. Failed rows are only counted.
     """
-    run, report = labelled_run_of(options), options["report"]
+    run, report = labelled_run_of(options), options["html"]
     if run.against and report is not None:
-        raise click.UsageError("--report shows answers with annotators' labels and cannot be used with --against")
+        raise click.UsageError("--html shows answers with annotators' labels and cannot be used with --against")
     files = table_files(options)
-    run.check_outputs([*files.items(), ("--report", report)])
+    run.check_outputs([*files.items(), ("--html", report)])
     pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])
     with exit_on_interrupt():
         found = compute_agreement(

@@ -1,7 +1,7 @@
 """`python -m gradewire_cli.agree.scored_rows`: report on rows that were scored elsewhere.
 
 Standard input has lines of ``{"row": {…}, "scores": {…}}``: a row of a file, and its scores as `gradewire score`
-writes them. Standard output gets the page of `gradewire agree --report`. The HTTP gateway runs this for its page.
+writes them. Standard output gets the page of `gradewire agree --html`. The HTTP gateway runs this for its page.
 Errors about rows go to standard error, with exit code 2.
 """
 
@@ -42,7 +42,7 @@ def report_of(lines: bytes, folder: Path) -> bytes:
         raise InputError("no rows on standard input")
     # Relative names: errors and the page may show them, but not the folder.
     rows, scores, page = Path("rows.jsonl"), Path("scores.jsonl"), Path("report.html")
-    arguments = [str(rows), "--scores", str(scores), "--report", str(page), "--quiet"]
+    arguments = [str(rows), "--scores", str(scores), "--html", str(page), "--quiet"]
     with contextlib.chdir(folder):
         rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
         _write_scores(scores, arguments, given)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradewire.metrics import Cider
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate
@@ -125,16 +126,9 @@ class VerdictRows:
         )
 
 
-def cut_option(about: str) -> Callable[[Command], Command]:
-    """Return the option --cut; `about` describes metrics that it does not name."""
-    return click.option(
-        "--cut",
-        "cuts",
-        metavar="[METRIC=]SCORE",
-        multiple=True,
-        help=f"From this score an answer counts as right; METRIC as the table calls it, or the one of --against. "
-        f"{about}",
-    )
+def cut_option(default: str = "") -> Callable[[Command], Command]:
+    """Add --cut; `default` describes metrics that it does not name."""
+    return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 
 def _cuts(texts: Sequence[str]) -> dict[str, float]:
@@ -175,7 +169,7 @@ def _compute_accuracy(call: TableCall) -> TableResult:
 accuracy_command = table_command(
     "accuracy",
     labelled_run_options,
-    cut_option("Default: 2/3 for metrics without a verdict of their own (cider has none)."),
+    cut_option("2/3 for metrics without verdicts, cider has none"),
     compute=_compute_accuracy,
     has_headline=True,
 )
@@ -280,7 +274,7 @@ def _rank(rank: float | None) -> str:
 knvqa_command = table_command(
     "knvqa",
     labelled_run_options,
-    cut_option("Metrics without a verdict have none otherwise."),
+    cut_option(),
     compute=_compute_knvqa,
     has_headline=True,
 )

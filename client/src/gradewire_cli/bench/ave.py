@@ -11,6 +11,7 @@ import numpy as np
 from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
+from gradewire_cli.options.help import option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
 from gradewire_cli.scoring.labelled_rows import label_named
@@ -191,39 +192,15 @@ def _intervals(
 ave_command = table_command(
     "ave",
     scoring_options,
-    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
-    click.option(
-        "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
-    ),
-    click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
-    choice_option(
-        "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
-    ),
-    choice_option(
-        "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
-    ),
-    click.option(
-        "--log-base",
-        type=click.FloatRange(min=1, min_open=True),
-        default=2.0,
-        help="Base of the logarithms; 2 fits the published values.",
-    ),
-    choice_option(
-        "--dataset-alignment",
-        among=("mean-of-parts", "pooled"),
-        about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
-    ),
-    click.option(
-        "--scores",
-        type=OUTPUT_FILE,
-        multiple=True,
-        help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
-    ),
-    click.option(
-        "--items",
-        type=OUTPUT_FILE,
-        help="Write what would be scored here, one labelled row for each text, and score nothing.",
-    ),
+    option("--where", multiple=True),
+    option("--half", type=click.Choice(("a", "b"))),
+    option("--scores", type=OUTPUT_FILE, multiple=True),
+    option("--baseline"),
+    choice_option("--merge", among=("mean", "median", "max")),
+    choice_option("--variance", among=("population", "sample")),
+    option("--log-base", type=click.FloatRange(min=1, min_open=True), default=2.0),
+    choice_option("--dataset-alignment", among=("mean-of-parts", "pooled")),
+    option("--items", type=OUTPUT_FILE),
     draw_options(resamples=RESAMPLES),
     compute=_compute,
     has_headline=True,

@@ -7,12 +7,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-import click
 import numpy as np
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.bench.paper_tables import Columns, TableCall, TableResult, fields_of, table_command
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
@@ -251,14 +251,8 @@ pairs_command = table_command(
     "pairs",
     input_options,
     connection_options,
-    click.option(
-        "--choice",
-        "choices",
-        metavar="NAME=COLUMN",
-        multiple=True,
-        help="Column with an evaluator's choices. May be repeated.",
-    ),
-    click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice."),
+    option("--choice", "choices", multiple=True),
+    option("--metrics"),
     draw_options(resamples=RESAMPLES),
     compute=_compute,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire_cli.options.common import column_lines, option_group
+from gradewire_cli.options.help import Command, column_help, column_lines, stacked
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
@@ -27,7 +27,7 @@ from gradewire_cli.results.manifest_entries import (
 )
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, Table, all_tables_option, show_tables, table_file_options
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
+from gradewire_cli.rows.input_file import InputFile, input_file, named_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns as help text."""
-        return f"\b\nColumns, by the first of these names that a row has:\n{column_lines(self.usual)}\n"
+        return f"\b\nColumns of FILE by field: the first name that a row has wins.\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
         """Return the columns with FIELD=COLUMN of --map; raises click.UsageError if a pair is invalid."""
@@ -154,10 +154,10 @@ def table_command(
     def run(ctx: click.Context, /, **options: Any) -> None:
         _run(ctx, name, compute, options)
 
-    add = option_group(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
-    listed = ALIAS_HELP if columns is None else columns.help
-    epilog = f"{listed}\n{paper['epilog']}\n{exit_codes()}"
-    return click.command(name, help=paper["about"], epilog=epilog)(add(click.pass_context(run)))
+    add = stacked(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
+    listed = column_help() if columns is None else columns.help
+    texts = {"examples": paper["examples"], "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes()}"}
+    return click.command(name, cls=Command, help=paper["about"], **texts)(add(click.pass_context(run)))
 
 
 def _run(

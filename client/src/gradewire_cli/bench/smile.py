@@ -12,6 +12,7 @@ import numpy as np
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, table_command
+from gradewire_cli.options.help import option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -207,14 +208,4 @@ def _document(
     }
 
 
-smile_command = table_command(
-    "smile",
-    labelled_run_options,
-    click.option(
-        "--weights",
-        metavar="W,…",
-        default=_WEIGHTS,
-        help="Weights of the sentence term that are tried, 0 to 1.",
-    ),
-    compute=_compute,
-)
+smile_command = table_command("smile", labelled_run_options, option("--weights", default=_WEIGHTS), compute=_compute)

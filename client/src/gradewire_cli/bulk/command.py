@@ -25,8 +25,8 @@ from gradewire_cli.bulk.output import (
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
 from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, epilog, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.help import command, option
 from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, metric_options_of
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url, tell
@@ -55,6 +55,8 @@ from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.options.common import FailOn
 
 
 @contextlib.contextmanager
@@ -312,18 +314,16 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
             )
 
 
-@click.command("bulk", epilog=epilog("bulk", failed_rows="some rows have no score (see --fail-on)"))
+@command("bulk", failed_rows="some rows have no score (see --fail-on)")
 @click.argument("paths", metavar="INPUT... OUTPUT", nargs=-1, required=True)
 @column_options
-@click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated.")
+@option("--where", multiple=True, rare=True)
 @metric_options
 @judge_options
 @cascade_options
 @connection_options
 @bulk_options
-@fail_on_option
 @price_options
-@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
 def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn, quiet: bool, **options: Any) -> None:
     """Score the answers of large INPUTs on Ray Data, and write each row once to OUTPUT, whatever breaks on the way.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_folder
-from gradewire_cli.options.common import check_resume, option_group
+from gradewire_cli.options.common import check_resume, fail_on_option, quiet_option, resume_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.results.manifest_entries import manifest_path, row_output_options
 from gradewire_cli.results.results_table import is_table
@@ -76,7 +77,6 @@ def _room(sizes: Counter[int], share: Fraction) -> int:
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: an interruption then loses minutes instead of hours, and progress shows."""
-_SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
 
 def usual_part_rows(*, judged: bool) -> int:
@@ -84,43 +84,15 @@ def usual_part_rows(*, judged: bool) -> int:
     return _JUDGED_PART_ROWS if judged else _PART_ROWS
 
 
-bulk_options = option_group(
-    click.option(
-        "--format",
-        "format_",
-        type=click.Choice(tuple(_SUFFIXES)),
-        help="Form of OUTPUT; default: by its suffix.",
-    ),
-    click.option(
-        "--resume",
-        is_flag=True,
-        help="Go on with the parts that an earlier run of the same made; rows without an answer are tried again.",
-    ),
-    click.option("--overwrite", is_flag=True, help="Replace OUTPUT, and the parts of an earlier run."),
-    click.option(
-        "--part-rows",
-        type=click.IntRange(min=1),
-        help=f"Rows of a part: a break loses those in work. Default: {_PART_ROWS}, with a judge {_JUDGED_PART_ROWS}.",
-    ),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help=f"Processes that score, each with an engine, or a client of --server. Default: one for "
-        f"{CORES_PER_WORKER} cores; one in all where a judge runs on this machine.",
-    ),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        help="Encoder runs at a time in each worker. Default: the cores divided by --workers.",
-    ),
-    click.option(
-        "--ray-address",
-        metavar="HOST:PORT",
-        envvar="RAY_ADDRESS",
-        show_envvar=True,
-        help="Run on this Ray cluster (auto: the one that runs on this machine). Default: a Ray of its own, here.",
-    ),
-    row_output_options,
+bulk_options = stacked(
+    resume_options,
+    *row_output_options,
+    fail_on_option,
+    quiet_option,
+    option("--processes", "workers", type=click.IntRange(min=1)),
+    option("--threads", type=click.IntRange(min=1)),
+    option("--part-rows", type=click.IntRange(min=1)),
+    option("--ray-address", envvar="RAY_ADDRESS", show_envvar=True),
 )
 
 
@@ -141,11 +113,6 @@ class BulkOutput:
                     f"{output}: OUTPUT must not contain a ?, for parts and manifest are written next to it"
                 )
             file_system(output)  # fails early if its package is missing
-        if (form := options["format_"]) is not None:
-            if is_folder(output) and form != "jsonl":
-                raise click.UsageError(f"--format {form}: a folder of parts is JSONL. Use a file for one table")
-            if not is_folder(output) and Path(output).suffix.lower() != _SUFFIXES[form]:
-                raise click.UsageError(f"--format {form}: use an OUTPUT that ends in {_SUFFIXES[form]}")
         if not is_folder(output):
             # Raises for other suffixes, and for Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))

@@ -131,7 +131,7 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
     """
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
-        raise InputError(f"--half {half}: all rows belong to one half of the questions. Leave it out")
+        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave it out")
 
     def fit(rows: CascadeRows) -> CascadeFit:
         return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)

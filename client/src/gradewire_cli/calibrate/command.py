@@ -28,11 +28,12 @@ from gradewire_cli.calibrate.output import (
 from gradewire_cli.calibrate.rows import labelled_scores, with_sources
 from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import OUTPUT_FILE, choice_option, epilog, option_group
+from gradewire_cli.options.common import choice_option
 from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.tables import show_tables
+from gradewire_cli.results.tables import json_option, show_tables
 from gradewire_cli.rows.input_file import column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
@@ -44,61 +45,24 @@ THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
 CORRECTNESS = "correctness"
 RESAMPLES = 2000
 
-calibrate_options = option_group(
+calibrate_options = stacked(
     click.argument("files", metavar="[FILE]...", nargs=-1),
     column_options,
-    click.option(
-        "--metric",
-        default="smile",
-        help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-        "'bertscore?layer=5'; correctness; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
-    ),
-    click.option(
-        "--model",
-        metavar="NAME[@DIGEST]",
-        help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
-        "of several.",
-    ),
-    choice_option(
-        "--fit",
-        among=("threshold", "both"),
-        about="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
-        "none. With both the rows are scored twice, the second time from the cache.",
-    ),
-    choice_option("--objective", among=get_args(Objective), about="What the threshold maximises."),
-    choice_option("--weight-objective", among=get_args(WeightObjective), about="What the weight maximises."),
-    click.option(
-        "--half",
-        type=click.Choice(get_args(Half)),
-        help="Fit on this half of the questions and measure on the other; default: fit on all, measure by "
-        "cross-validation.",
-    ),
-    click.option(
-        "--source",
-        metavar="COLUMN",
-        help="Of correctness: column that tells sources of rows apart; each counts the same, and the fit is tried on "
-        "each by leaving it out. Default: the FILE where there are several, else column source, else dataset.",
-    ),
-    click.option(
-        "--models-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Built models; default: those of the engine in this process.",
-    ),
+    option("--metric", default="smile"),
+    option("--model"),
+    choice_option("--fit", among=("threshold", "both")),
+    choice_option("--objective", among=get_args(Objective)),
+    choice_option("--weight-objective", among=get_args(WeightObjective)),
+    option("--fit-half", "half", type=click.Choice(get_args(Half))),
+    option("--source"),
+    option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=DELTA),
     connection_options,
     labelled_options(resamples=RESAMPLES),
-    click.option(
-        "--delta",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=DELTA,
-        show_default=True,
-        help="Of auto: probability with which the bound of a risk may fail.",
-    ),
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Also write what was fitted here (JSON)."),
-    click.option("--dry-run", is_flag=True, help="Store nothing."),
-    click.option("--show", is_flag=True, help="Show what is stored with the model, and exit."),
-    click.option(
-        "--undo", is_flag=True, help="Remove what users fitted for the model (only for --metric, where it is given)."
-    ),
+    json_option,
+    option("--dry-run", is_flag=True),
+    option("--show", is_flag=True),
+    option("--undo", is_flag=True),
+    option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
 )
 
 _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
@@ -217,7 +181,7 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     return replace(run, source=with_sources(run.source, options["source"]))
 
 
-@click.command("calibrate", epilog=epilog("calibrate"))
+@command("calibrate")
 @calibrate_options
 @click.pass_context
 def calibrate_command(ctx: click.Context, /, **options: Any) -> None:

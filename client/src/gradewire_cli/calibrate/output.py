@@ -153,7 +153,9 @@ def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterato
     lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):
-            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "other rows")
+            way_out = {"half a of these rows": "--fit-half b", "half b of these rows": "--fit-half a"}.get(
+                name, "others"
+            )
             yield (
                 f"warning: correctness was fitted on {name}, so its probabilities look surer there than elsewhere. "
                 f"Fit auto on {way_out}, and do not trust values that were measured on those rows"

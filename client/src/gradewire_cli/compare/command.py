@@ -18,8 +18,14 @@ from gradewire_cli.compare.output import all_tables, comparison_pages, headline_
 from gradewire_cli.compare.result import Drawing, document_of
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
-from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, epilog, option_group, read_groupings
+from gradewire_cli.options.common import (
+    OUTPUT_FILE,
+    check_resume,
+    choice_option,
+    read_groupings,
+)
 from gradewire_cli.options.connection import connection_of
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
@@ -49,59 +55,19 @@ def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str
     return given
 
 
-compare_options = option_group(
-    click.option(
-        "--models", metavar="NAME,…", callback=names, help="Compare these models of the column model, over all files."
-    ),
-    click.option("--names", metavar="NAME,…", callback=names, help="What the files are called; default: their names."),
-    click.option("--baseline", metavar="NAME", help="What the others are compared with; default: the first."),
-    click.option(
-        "--by",
-        metavar="CHOOSER",
-        help="Who says which answer is better: a metric, by its scores, or compare, a judge that is shown both answers "
-        "in both orders ('compare?references=true&mode=reason'). Default: the first of --metrics.",
-    ),
+compare_options = stacked(
+    option("--models", callback=names),
+    option("--names", callback=names),
+    option("--baseline", show_default="the first"),
+    option("--by", show_default="the first of --metrics"),
     tie_margin_option,
-    click.option(
-        "--group-by",
-        metavar="COLUMN,…",
-        multiple=True,
-        help="Also print results per value of these columns; model+dataset: by both together. May be repeated.",
-    ),
-    choice_option(
-        "--match",
-        "rule",
-        among=RULES,
-        about="What rows of one question have in common: ids, else questions (auto), or one of these.",
-    ),
-    choice_option(
-        "--duplicates",
-        among=DUPLICATES,
-        about="Rows of one side that answer one question: refuse them, or take the first.",
-    ),
-    click.option(
-        "--summary",
-        "summaries",
-        type=OUTPUT_FILE,
-        multiple=True,
-        help="What gradewire score --summary-json wrote for each FILE that is its output, in their order. Default: the "
-        "manifests beside the FILEs.",
-    ),
-    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
-    click.option(
-        "--changed",
-        type=click.IntRange(min=0),
-        default=5,
-        help="Show so many rows that gained most, and that lost most.",
-    ),
-    click.option(
-        "--fail-if",
-        "conditions",
-        metavar="CONDITION",
-        multiple=True,
-        callback=parse_conditions,
-        help="Exit with code 4 where this holds, for instance 'smile.mean < -0.01'. May be repeated.",
-    ),
+    choice_option("--match", "rule", among=RULES),
+    choice_option("--duplicates", among=DUPLICATES),
+    option("--summary", "summaries", type=OUTPUT_FILE, multiple=True),
+    option("--fail-if", "conditions", multiple=True, callback=parse_conditions),
+    option("--where", multiple=True, rare=True),
+    option("--group-by", multiple=True),
+    option("--changed", type=click.IntRange(min=0), default=5),
 )
 
 
@@ -124,13 +90,10 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     return replace(metrics, prompts=prompts, judge=judge), comparison
 
 
-@click.command(
+@command(
     "compare",
-    epilog=epilog(
-        "compare",
-        values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
-        condition="a condition of --fail-if holds",
-    ),
+    values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
+    condition="a condition of --fail-if holds",
 )
 @scoring_options
 @compare_options
@@ -196,7 +159,7 @@ def _source(options: Mapping[str, Any]) -> InputFile:
     if any(Path(path).is_dir() for path in options["files"]):  # folders come from bulk, with parts in JSONL
         given["input_format"] = given["input_format"] or "jsonl"
     source = input_file(given)
-    groupings = read_groupings(options["group_by"], "--group-by")
+    groupings = read_groupings(options["group_by"])
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
-    rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
+    rows = replace(source.options, grouped_by=columns, grouping_needed=False)
     return replace(source, options=rows, groupings=groupings, groupings_requested=bool(groupings))

@@ -14,12 +14,13 @@ import click
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
-from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, resume_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.resumable_output import ResultsFile
-from gradewire_cli.results.tables import all_tables_option, table_file_options
+from gradewire_cli.results.tables import all_tables_option, html_option, table_file_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request
@@ -40,15 +41,8 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
 
 
-output_options = option_group(
-    click.option("--out", type=OUTPUT_FILE, help="Write a line for each pair here (JSONL), with its winner."),
-    click.option(
-        "--resume", is_flag=True, help="Go on with --out where an earlier run stopped; what timed out is tried again."
-    ),
-    click.option("--overwrite", is_flag=True, help="Replace --out, and the scores beside it."),
-    all_tables_option,
-    table_file_options,
-    click.option("--html", type=OUTPUT_FILE, help="Write a page here that needs no network (HTML)."),
+output_options = stacked(
+    option("--out", type=OUTPUT_FILE), resume_options, html_option, all_tables_option, table_file_options
 )
 
 

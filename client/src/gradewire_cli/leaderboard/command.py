@@ -20,15 +20,16 @@ from gradewire_cli.leaderboard.output import (
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, column_lines, epilog
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, resume_options
 from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.options.help import column_lines, command, option, stacked
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
-from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
@@ -50,47 +51,28 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
     return tuple(control for control in CONTROLS if control in given)
 
 
-@click.command("leaderboard", epilog=epilog("leaderboard", pair_columns=column_lines(PAIR_COLUMNS)))
+@command("leaderboard", pair_columns=column_lines(PAIR_COLUMNS))
 @input_options
 @connection_options
 @judge_options
-@click.option(
-    "--by",
-    default="smile",
-    help="What chooses between answers: a metric, whose higher score wins and which scores each answer once, or a "
-    "judge of pairs, as 'compare?references=true'.",
+@stacked(
+    option("--by", default="smile"),
+    tie_margin_option,
+    option("--target-width", type=click.FloatRange(min=0, min_open=True)),
+    option("--max-pairs", type=click.IntRange(min=1)),
+    option("--baseline", "reference"),
+    option("--anchor"),
+    option("--control", "controls", callback=_controls),
+    option("--human", type=INPUT_FILE),
 )
-@tie_margin_option
-@click.option("--out", type=OUTPUT_FILE, help="Keep every pair that is judged here, as JSONL.")
-@click.option("--resume", is_flag=True, help="Go on with --out: pairs that are in it are not judged again.")
-@click.option("--overwrite", is_flag=True, help="Replace --out.")
-@click.option(
-    "--target-width",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Judge pairs, those first that tell most, until every model's interval is this narrow, in points. Default: "
-    "judge all pairs.",
-)
-@click.option("--max-pairs", type=click.IntRange(min=1), help="With --target-width: judge no more pairs than these.")
-@click.option("--reference", metavar="MODEL", help="Win rates are against this model; ties are left out of them.")
-@click.option("--anchor", metavar="MODEL", help="This model is rated 1000. Default: the mean of all models is.")
-@click.option(
-    "--control",
-    "controls",
-    metavar="length,position",
-    callback=_controls,
-    help="Hold the difference in length or the position of the answers fixed in a further fit, which then orders the "
-    "models.",
-)
-@click.option(
-    "--human",
-    type=INPUT_FILE,
-    help="Pairs with people's votes or winners; how often the judge says the same, and whether it ranks models as they "
-    "do. Default: the votes in FILE.",
+@stacked(
+    option("--out", type=OUTPUT_FILE),
+    resume_options,
+    html_option,
 )
 @draw_options(resamples=RESAMPLES)
 @all_tables_option
 @table_file_options
-@click.option("--html", type=OUTPUT_FILE, help="Write a page here that loads nothing.")
 @click.pass_context
 def leaderboard_command(
     ctx: click.Context, /, *, human: Path | None, all_tables: bool, html: Path | None, **options: Any

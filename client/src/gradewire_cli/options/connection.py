@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,8 @@ from gradewire import AsyncClient, Tls
 from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
-from gradewire_cli.options.common import INPUT_FILE, option_group, written_options
+from gradewire_cli.options.common import INPUT_FILE, Command, written_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
@@ -89,7 +90,7 @@ class ConnectionOptions:
             if self.server is not None or transport is not None:
                 try:
                     await client.models(deadline_s=self.wait_s)
-                except (DeadlineExceeded, Overloaded):  # it is there, and slow
+                except (DeadlineExceeded, Overloaded):  # the server is there, and slow
                     await client.models(deadline_s=max(_BUSY_TIMEOUT_S, self.wait_s))
             yield client
 
@@ -100,46 +101,44 @@ class ConnectionOptions:
             return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
-        return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
+        return [*here, *judge, *written_options({"--disk-directory": self.cache_dir})]
 
     @property
     def description(self) -> str:
-        """The place of the scoring, for people."""
+        """The place of the scoring, for users."""
         return self.server or "the engine in this process"
 
 
-tls_options = option_group(
-    click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too."),
-    click.option("--tls-ca", type=INPUT_FILE, help="Trust these certificate authorities (PEM). Default: gRPC's own."),
-    click.option("--tls-cert", type=INPUT_FILE, help="Show this client certificate, if the server wants one (PEM)."),
-    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
-    click.option("--tls-server-name", metavar="NAME", help="Expect this name in the certificate. Default: the host."),
+tls_options = (
+    option("--tls", is_flag=True),
+    option("--tls-ca", type=INPUT_FILE),
+    option("--tls-cert", type=INPUT_FILE),
+    option("--tls-key", type=INPUT_FILE),
+    option("--tls-server-name"),
 )
-credential_options = option_group(
-    click.option(
-        "--token", envvar="GRADEWIRE_TOKEN", show_envvar=True, help="Send this bearer token (better in the variable)."
-    ),
-    tls_options,
-)
-wait_option = click.option(
-    "--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S, help="Wait so long for a server that does not answer yet."
-)
-connection_options = option_group(
-    click.option(
-        "--server", metavar="HOST:PORT", envvar=SERVER_VARIABLE, show_envvar=True, help="Score on this server."
-    ),
-    click.option("--embedded", is_flag=True, help="Score in this process, the default where no server is named."),
-    credential_options,
-    judge_server_options,
-    click.option(
-        "--cache-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Keep vectors of the engine in this process here. Default: the user's cache directory.",
-    ),
-    click.option(
-        "--deadline-s", type=_SECONDS, default=BATCH_DEADLINE_S, help="Wait so long for a batch of rows, then TIMEOUT."
-    ),
+token_option = option("--token", envvar="GRADEWIRE_TOKEN", show_envvar=True)
+wait_option = option("--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S)
+
+
+def server_option(**attributes: Any) -> Callable[[Command], Command]:
+    """Return --server, with its variable."""
+    return option("--server", envvar=SERVER_VARIABLE, show_envvar=True, **attributes)
+
+
+def deadline_option(default: float) -> Callable[[Command], Command]:
+    """Return --deadline-s."""
+    return option("--deadline-s", type=_SECONDS, default=default)
+
+
+connection_options = stacked(
+    server_option(),
+    option("--embedded", is_flag=True),
+    token_option,
+    *tls_options,
+    option("--disk-directory", "cache_dir", type=click.Path(file_okay=False, path_type=Path)),
+    deadline_option(BATCH_DEADLINE_S),
     wait_option,
+    judge_server_options,
 )
 
 
@@ -170,7 +169,7 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Read `server` and the options of `credential_options`; raises click.ClickException."""
+    """Read `server`, `token` and `tls_options`; raises click.ClickException."""
     _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))
@@ -187,7 +186,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
     if server is not None:
         _check_address(server)
     if server is not None and options["cache_dir"] is not None:
-        raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
+        raise click.UsageError("--disk-directory is for scoring in this process: leave it out with --server")
     tls = tls_of(options)
     if server is None and tls is not None:
         raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")

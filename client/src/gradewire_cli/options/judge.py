@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gradewire_cli.options.common import INPUT_FILE, FiniteRange, option_group, written_options
+from gradewire_cli.options.common import INPUT_FILE, FiniteRange, written_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError
 
 if TYPE_CHECKING:
@@ -23,55 +24,28 @@ _CONVENTIONAL_NAME: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _MILLION: Final = 1e6
 _PRICE_FLAGS: Final = ("--judge-input-price", "--judge-output-price")
 
-judge_options = option_group(
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Use this judge for the metrics that need one."),
-    click.option(
-        "--prompt",
-        "prompts",
-        metavar="FILE",
-        type=INPUT_FILE,
-        multiple=True,
-        help="Use this prompt file for the metric that it names, unless --metrics names another; repeatable.",
-    ),
-    click.option(
-        "--retries",
-        type=click.IntRange(min=0),
-        default=_RETRIES,
-        help="Send rows again so often while a judge is busy.",
-    ),
+judge_options = stacked(
+    option("--judge"),
+    option("--prompt", "prompts", type=INPUT_FILE, multiple=True),
+    option("--retries", type=click.IntRange(min=0), default=_RETRIES),
 )
-judge_server_options = option_group(
-    click.option(
-        "--judge-url",
-        metavar="URL",
-        help="Ask the judge behind this server (http://HOST:PORT/v1), not one on this machine.",
-    ),
-    click.option(
-        "--judge-backend",
-        type=click.Choice(BACKENDS),
-        help="Ask a chat server (openai, the default) or a decision model.",
-    ),
-    click.option("--judge-key-env", metavar="VARIABLE", help="Read the API key for --judge-url from this variable."),
-    click.option("--judge-remote-model", metavar="NAME", help="Ask this model behind --judge-url."),
-    click.option(
-        "--judge-reasoning-tokens",
-        type=click.IntRange(min=0),
-        metavar="TOKENS",
-        help="Let the model think so long before an answer. Default: GRADEWIRE_JUDGE_REASONING_TOKENS, else 0.",
-    ),
+judge_server_options = stacked(
+    option("--judge-url"),
+    option("--judge-remote-model"),
+    option("--judge-key-env"),
+    option("--judge-backend", type=click.Choice(BACKENDS)),
+    option("--judge-reasoning-tokens", type=click.IntRange(min=0)),
 )
-price_options = option_group(
+price_options = stacked(
     *(
-        click.option(
+        option(
             flag,
             type=FiniteRange(min=0),
-            metavar="PRICE",
             envvar=f"GRADEWIRE_{flag[2:].replace('-', '_').upper()}",
             show_envvar=True,
-            help=f"Price of a million tokens that a judge {does}, for the summary and --dry-run.",
         )
-        for flag, does in zip(_PRICE_FLAGS, ("reads", "writes"), strict=True)
-    )
+        for flag in _PRICE_FLAGS
+    ),
 )
 
 
@@ -178,7 +152,7 @@ class JudgePrices:
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price for people, "at most" where both numbers are bounds; where unknown, the missing flags."""
+        """Return the price for users, "at most" where both numbers are bounds; where unknown, the missing flags."""
         price = self.price(read, written)
         if price is None:
             given = (self.read, self.written)

@@ -13,7 +13,7 @@ from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Sy
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
-from gradewire_cli.options.common import option_group
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
 _HELP_COLUMNS = 78
@@ -81,34 +81,16 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
     ]
 
 
-metric_options = option_group(
-    click.option(
-        "--metrics",
-        default=USUAL_METRICS,
-        help="Score by these, comma-separated: NAME, NAME:PRESET, 'NAME?KEY=VALUE&KEY=VALUE', lines of a summary; all: "
-        "every metric without a judge. The default leaves out correctness where the encoder has no fit for it.",
-    ),
-    click.option("--preset", type=click.Choice(PRESETS), help="Use this preset of smile where --metrics names none."),
-    click.option(
-        "--synthetic",
-        type=click.Choice(SYNTHETIC_MODES),
-        help="Compare sentences with the reference (none), synthetic answers of the rows (inline), or prepared ones. "
-        "Default: inline where the rows have them, else none.",
-    ),
-    click.option(
-        "--reference-set", metavar="NAME", help="Use this prepared set of references; prepare printed its name."
-    ),
-    click.option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the server's default."),
+metric_options = stacked(
+    option("--metrics", default=USUAL_METRICS),
+    option("--model"),
+    option("--preset", type=click.Choice(PRESETS)),
+    option("--synthetic", type=click.Choice(SYNTHETIC_MODES)),
+    option("--reference-set"),
 )
-cascade_options = option_group(
-    click.option(
-        "--risk",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        help="Bound the share of wrong verdicts that auto accepts without the judge; default: 0.05.",
-    ),
-    click.option(
-        "--judge-budget", type=click.FloatRange(0, 1), help="Bound the share of answers that auto asks the judge about."
-    ),
+cascade_options = stacked(
+    option("--risk", type=click.FloatRange(0, 1, min_open=True, max_open=True)),
+    option("--judge-budget", type=click.FloatRange(0, 1)),
 )
 
 
@@ -178,7 +160,7 @@ def metrics_help() -> str:
         )
     judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
-        f"{judged} ask a judge, a language model: seconds for a row on a CPU. They are no part of all; "
+        f"{judged} ask a judge, a language model, which takes seconds for a row on a CPU. all leaves them out; "
         "all,lave has both.",
         _HELP_COLUMNS,
     )

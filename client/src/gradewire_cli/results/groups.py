@@ -144,7 +144,7 @@ class Breakdown:
     Attributes:
         outside: Rows without a group, which no line counts.
         unknown_baseline: The requested baseline if no group has its name; else None.
-        requested: Whether --by names the columns; official files are grouped by type anyway.
+        requested: Whether --group-by names the columns; official files are grouped by type anyway.
     """
 
     columns: Grouping
@@ -206,7 +206,7 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Raise MissingExtra before scoring if --by cannot compute its intervals.
+    """Raise MissingExtra before scoring if --group-by cannot compute its intervals.
 
     For the types of official files, which are not requested, intervals are left out instead.
     """

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import click
-
-from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.options.help import option
 from gradewire_cli.problems import named_errors, redacted_url
 from gradewire_cli.results.manifest import (
     Cost,
@@ -145,12 +144,10 @@ def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return list(models), list(prompts)
 
 
-manifest_option = click.option(
-    "--manifest", type=OUTPUT_FILE, help="Write the manifest here, not beside the output as OUTPUT.manifest.json."
-)
-row_output_options = option_group(
-    click.option("--keep-columns", metavar="COLUMN,…", help="Keep these columns of the input, or all."),
-    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+manifest_option = option("--manifest", type=OUTPUT_FILE)
+row_output_options = (
+    option("--keep-columns"),
+    option("--summary-json", type=OUTPUT_FILE),
     manifest_option,
 )
 

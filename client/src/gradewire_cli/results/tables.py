@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import tell
 
 if TYPE_CHECKING:
@@ -261,14 +262,12 @@ def _writable(cell: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 
-table_file_options = option_group(
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
-    click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
-    click.option(
-        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line for each value, unrounded."
-    ),
-    click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
+json_option = option("--json", "json_path", type=OUTPUT_FILE)
+html_option = option("--html", type=OUTPUT_FILE)
+table_file_options = stacked(
+    json_option,
+    option("--markdown", type=OUTPUT_FILE),
+    option("--csv", "csv_path", type=OUTPUT_FILE),
+    option("--latex", type=OUTPUT_FILE),
 )
-all_tables_option = click.option(
-    "--all-tables", is_flag=True, help="Print all tables, not only the headline; files have them in any case."
-)
+all_tables_option = option("--all-tables", is_flag=True)

@@ -11,7 +11,8 @@ from typing import Any, Final
 import click
 
 from gradewire._rows import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, help_text, option_group, written_options
+from gradewire_cli.options.common import Grouping, groupings_of, written_options
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
@@ -25,20 +26,12 @@ _LOGS: Final[dict[str, OfficialFiles]] = {
     each.FILES.name: each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)
 }
 
-official_options = option_group(
-    click.option(
-        "--from",
-        "official",
-        type=click.Choice((_VQA, *_LOGS)),
-        help="Read what another program wrote: results on VQA v2, OK-VQA, TextVQA or GQA (vqa), or logs of a harness.",
-    ),
-    click.option("--questions", metavar="FILE", help="With --from vqa: read the data set's questions here."),
-    click.option("--annotations", metavar="FILE", help="With --from vqa: read answers that the questions lack."),
-    click.option(
-        "--filter", "sample_filter", metavar="NAME", help="Read answers of this filter of lm-eval or lmms-eval alone."
-    ),
+official_options = stacked(
+    option("--from", "official", type=click.Choice((_VQA, *_LOGS))),
+    option("--questions"),
+    option("--annotations"),
+    option("--filter", "sample_filter"),
 )
-ALIAS_HELP: Final = help_text("columns")
 _TAB = "tab"
 ALL_COLUMNS = "all"
 """The value of --keep-columns for all columns."""
@@ -253,35 +246,16 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 # Options for the columns of FILE, without FILE itself.
-column_options = option_group(
-    click.option(
-        "--input-format", type=click.Choice(FORMATS), help="Read this format. Default: by suffix; jsonl from -."
-    ),
-    click.option(
-        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column; repeatable."
-    ),
-    click.option(
-        "--reference-separator",
-        metavar="TEXT",
-        default="",
-        help='Split the references in a cell at this text, say ";".',
-    ),
-    click.option(
-        "--delimiter",
-        metavar="CHARACTER",
-        default="",
-        callback=_delimiter,
-        help='Split CSV at this character, or "tab". Default: by the header.',
-    ),
-    click.option("--encoding", metavar="NAME", help="Decode text files so, say cp1252. Default: UTF-8 or UTF-16."),
-    click.option(
-        "--missing", metavar="WORD", multiple=True, help="Read a cell with this word as empty, say None; repeatable."
-    ),
-    click.option(
-        "--label-map", metavar="WORD=NUMBER,…", default="", help="Read words or grades as these labels, say partly=0.5."
-    ),
+column_options = stacked(
+    option("--map", "columns", multiple=True),
+    option("--input-format", type=click.Choice(FORMATS)),
+    option("--reference-separator", default=""),
+    option("--delimiter", default="", callback=_delimiter),
+    option("--encoding"),
+    option("--missing", multiple=True),
+    option("--label-map", default=""),
 )
-input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
+input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:

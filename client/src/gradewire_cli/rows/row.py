@@ -15,9 +15,9 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Row fields that --by accepts under the names of --map; other names are columns of the file."""
+"""Row fields that --group-by accepts under the names of --map; other names are columns of the file."""
 FILE_GROUPING = "file"
-"""The name for the file in --by, if no column has it."""
+"""The name for the file in --group-by, if no column has it."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
 # Number of first rows on which columns are checked and synthetic answers are looked up.
@@ -40,7 +40,7 @@ class Row:
         picture: The question's picture as the row names it: a path, a URL, a data URI, an id; "" without one.
         picture_digest: 32 hex digits over the picture's bytes; "" if no metric shows it or it cannot be sent.
         kept_columns: Columns of the file to copy to the output, by name.
-        grouping: Values of the columns that group rows, by their name in --by.
+        grouping: Values of the columns that group rows, by their name in --group-by.
         question_key: Equal for rows that answer the same question: 32 hex digits over its id, else over image and
             question, else over question and references; "" with none of these except references.
     """
@@ -94,7 +94,7 @@ class RowOptions:
     label_map: Mapping[str, float] = field(default_factory=dict)
     kept_columns: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
-    grouping_option: str = "--by"
+    grouping_option: str = "--group-by"
     grouping_needed: bool = True
     any_file: bool = False
     file: str = ""

@@ -16,12 +16,13 @@ from gradewire_cli.options.common import (
     FailOn,
     check_resume,
     choice_option,
-    epilog,
     fail_on_option,
     grouping_options,
-    option_group,
+    quiet_option,
+    resume_options,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
@@ -58,18 +59,13 @@ from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
-output_options = option_group(
-    click.option(
-        "--out",
-        type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
-        help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
-    ),
-    click.option(
-        "--resume", is_flag=True, help="Continue --out where an earlier run stopped; try rows that timed out again."
-    ),
-    click.option("--overwrite", is_flag=True, help="Replace --out."),
-    choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
-    row_output_options,
+output_options = stacked(
+    option("--out", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), show_default="standard output"),
+    resume_options,
+    choice_option("--format", "format_", among=("jsonl", "table")),
+    *row_output_options,
+    fail_on_option,
+    quiet_option,
 )
 # Room for the longest status.
 _MIN_CELL_COLUMNS = 17
@@ -335,26 +331,19 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
     return f"{printable(identifier)[:24]:<24} {' '.join(cells)}"
 
 
-@click.command(
-    "score",
-    epilog=epilog("score", failed_rows="some rows have no score (see --fail-on)", metrics=metrics_help()),
-)
+@command("score", failed_rows="some rows have no score (see --fail-on)", metrics=metrics_help())
 @scoring_options
 @official_options
 @grouping_options
 @output_options
-@fail_on_option
-@click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
-@click.option(
-    "--dry-run", is_flag=True, help="Print how often judges would be asked, tokens and price; ask and score nothing."
-)
+@option("--dry-run", is_flag=True)
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
     """Score the answers of one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow; - reads standard input.
 
-    Rows are written in the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}.
-    A row that cannot be scored has a status in place of a score; the others are scored all the same.
+    Rows keep the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With --out
+    they go to a .jsonl, .csv, .tsv or .parquet file. A row that cannot be scored has a status in place of a score.
     """
     output = Output.of(options)
     source, prices = input_file(options), prices_of(options)

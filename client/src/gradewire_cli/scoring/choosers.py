@@ -15,6 +15,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics import COMPARISON_TYPES, Compare
 from gradewire.options import CompareOptions, check_comparison
 from gradewire.pairs import Comparison, OrderVerdict, Pair
+from gradewire_cli.options.help import option
 from gradewire_cli.options.metrics import GivenPrompt, with_prompts
 from gradewire_cli.rows.row import Row, item_with_picture
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
@@ -72,13 +73,7 @@ def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
     return margin
 
 
-tie_margin_option = click.option(
-    "--tie-margin",
-    metavar="X|verdict",
-    default=str(TIE_MARGIN),
-    callback=_tie_margin,
-    help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
-)
+tie_margin_option = option("--tie-margin", default=str(TIE_MARGIN), callback=_tie_margin)
 
 
 @dataclass(frozen=True, slots=True)

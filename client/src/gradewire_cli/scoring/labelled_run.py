@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
 
-from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, Command, quiet_option, seed_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
@@ -28,40 +29,26 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 
-against_option = click.option(
-    "--against", metavar="METRIC", help="Take verdicts and scores of this metric, say lave, in the place of labels."
-)
 RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Return options for the bootstrap's draws, with this default number of resamples, and --quiet."""
-    return option_group(
-        click.option(
-            "--resamples", type=click.IntRange(min=100), default=resamples, help="Draw so often for the intervals."
-        ),
-        click.option("--seed", type=int, default=0, help="Draw by this seed: same seed, same intervals."),
-        click.option("--quiet", is_flag=True, help="Show no progress."),
-    )
+    """Add options for the bootstrap's draws, with this default number of resamples, and --quiet."""
+    return stacked(option("--resamples", type=click.IntRange(min=100), default=resamples), seed_option(0), quiet_option)
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Return options for rows, scores and labels, and `draw_options`."""
-    return option_group(
-        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
-        click.option(
-            "--scores", type=OUTPUT_FILE, multiple=True, help="Take scores from this output of score; repeatable."
-        ),
-        click.option(
-            "--labels",
-            type=click.Choice(get_args(LabelRule)),
-            help="Make one label of several annotators' by this rule.",
-        ),
-        click.option(
-            "--without-flag", "without_flags", metavar="FLAG", multiple=True, help="Leave out rows with this flag."
-        ),
+    """Add options for rows, scores and labels, and `draw_options`."""
+    return stacked(
+        option("--where", multiple=True),
+        option("--scores", type=OUTPUT_FILE, multiple=True),
+        option("--labels", type=click.Choice(get_args(LabelRule))),
+        option("--without-flag", "without_flags", multiple=True),
         draw_options(resamples=resamples),
     )
+
+
+against_option = option("--against")
 
 
 class Draws(TypedDict):
@@ -158,7 +145,7 @@ class LabelledRun:
 
 
 # FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
-labelled_run_options = option_group(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
+labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
 
 
 def labelled_run_of(

@@ -14,8 +14,8 @@ from gradewire.metrics import METRIC_TYPES, Auto, Correctness, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics, parse_metric_line
 from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
-from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
+from gradewire_cli.options.help import stacked
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, with_prompts
 from gradewire_cli.problems import InputError, tell
@@ -40,7 +40,7 @@ _UNREAD_VALUES = "it needs values in all references, which cannot be checked on 
 _ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
 
 # FILE, its metrics, and the connection.
-scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)
+scoring_options = stacked(input_options, metric_options, judge_options, cascade_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

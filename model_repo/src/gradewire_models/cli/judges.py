@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of judges to work in; by default the directory judges next to --repository.",
+    help="Directory of judges to work in; by default the directory judges next to --model-repository.",
 )
 FORM_OPTION = click.option(
     "--form",

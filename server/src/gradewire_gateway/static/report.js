@@ -23,11 +23,11 @@ export class ReportFrame {
     const lines = outputs.report.blob("application/x-ndjson");
     this.place.replaceChildren(el("h3", { tabindex: "-1" }, "Agreement with people"));
     if (!this.limits.available) {
-      this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --report report.html makes it elsewhere.");
+      this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --html report.html makes it elsewhere.");
       return;
     }
     if (outputs.tooManyForReport || lines.size > this.limits.maxBytes) {
-      this.#say(`The ${count(outputs.reported)} labelled rows are too many: here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --report report.html has no such limit.`);
+      this.#say(`The ${count(outputs.reported)} labelled rows are too many: here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --html report.html has no such limit.`);
       return;
     }
     const status = el("p", { class: "note", role: "status" }, `Making the report of ${count(outputs.reported)} labelled rows …`);

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
+ENCODER_NICE: Final = 4
+"""Nice level of the threads that run encoders, so that calls are taken in first (Linux)."""
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
 """The number of parts of the largest batch, of which bulk work gets one while interactive calls arrive and wait for
@@ -263,8 +265,7 @@ class Batcher(JobQueue[JobT, ResultT]):
         self._run = run
         self._compute = compute
         self._idle = self._workers = compute.worker_count
-        pinned = compute.pin_workers and compute.intra_op_threads == 1
-        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
+        self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=compute.pin_workers, nice=ENCODER_NICE)
 
     @override
     async def close(self, reason: Failure) -> None:

@@ -19,7 +19,7 @@ from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import cpu_session_options, onnxruntime
-from gradewire_server.encoders.batcher import Batcher, lower_priority
+from gradewire_server.encoders.batcher import ENCODER_NICE, Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
 from gradewire_server.encoders.encoder import (
     Encoded,
@@ -73,13 +73,9 @@ class EncoderSession:
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
-        self._session = _open(model, compute, threads=compute.intra_op_threads)
-        exclusive_threads = compute.lone_thread_count
-        self._exclusive_session = (
-            _open(model, compute, threads=exclusive_threads)
-            if exclusive_threads > compute.intra_op_threads
-            else self._session
-        )
+        self._session = _open(model, threads=1)
+        threads = compute.lone_thread_count
+        self._exclusive_session = _open(model, threads=threads) if threads > 1 else self._session
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
@@ -97,8 +93,8 @@ class EncoderSession:
         return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
 
 
-def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
-    options = cpu_session_options(threads, allow_spinning=compute.allow_spinning)
+def _open(model: BuiltModel, *, threads: int) -> onnxruntime.InferenceSession:
+    options = cpu_session_options(threads)
     # ONNX Runtime would keep a memory plan for each input shape, and there are many small ones.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
@@ -261,7 +257,7 @@ class SessionSource(ModelSource):
     async def open(self, name: str, *, namespace: str) -> Encoder:
         loop = asyncio.get_running_loop()
         # A separate thread, since ONNX Runtime's threads inherit the priority of the thread that starts them.
-        opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(self._compute.nice,))
+        opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(ENCODER_NICE,))
         try:
             model, tokenizer, opened, rough = await loop.run_in_executor(opening, self._open, name)
         finally:

@@ -140,7 +140,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
 
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
-    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes). Scale it down")
+    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed. Scale it down")
 
 
 def media_type_of(content: bytes) -> str:
@@ -211,9 +211,7 @@ def _check_still(picture: "ImageFile") -> None:
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
     width, height = size
     if width * height > max_pixels:
-        raise ImageError(
-            f"has {width} x {height} pixels, at most {max_pixels} are allowed (max_image_pixels). Scale it down"
-        )
+        raise ImageError(f"has {width} x {height} pixels, at most {max_pixels} are allowed. Scale it down")
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
@@ -247,7 +245,7 @@ class ImageChecks:
         """
         most = self._config.max_count
         if len(images) > most:
-            return _invalid(f"images: {len(images)} images, at most {most} are allowed (max_images_per_item)")
+            return _invalid(f"images: {len(images)} images, at most {most} are allowed")
         shown = []
         for index, image in enumerate(images):
             try:

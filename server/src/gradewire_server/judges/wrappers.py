@@ -127,7 +127,7 @@ class QueueLimit:
             return Failure(Status.UNAVAILABLE, "the server is shutting down. Try another replica", _SHORTEST_RETRY_S)
         return Failure(
             Status.UNAVAILABLE,
-            f"{waiting} items already wait for the judge (judge_max_queue_items). Send fewer at a time, or try later",
+            f"{waiting} items already wait for the judge. Send fewer at a time, or try later",
             retry_after_s=self._drained_s(waiting),
         )
 

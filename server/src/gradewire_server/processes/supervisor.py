@@ -211,8 +211,8 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
     if path is not None:
         file = await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
         stack.callback(asyncio.create_task(file.watch()).cancel)
-    if listen.http:
-        http = open_http(listen, state, state, Authentication(listen.auth_tokens, file=file))
+    if (port := listen.http_port) is not None:
+        http = open_http(listen, port, state, state, Authentication(listen.auth_tokens, file=file))
         # Close it on another thread: its own threads may wait for metrics that this loop collects.
         stack.push_async_callback(asyncio.to_thread, http.close)
 

@@ -41,7 +41,7 @@ BYTES_PER_TURN: Final = 256 * 1024
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
 """The most pictures of an item for any metric; an item with more is not parsed. Metrics that show pictures to a judge
-have the lower limit `max_images_per_item`."""
+have the lower limits of `ImageConfig`."""
 MAX_PART_CHARACTERS: Final = 8192
 """The most characters of a text in a result's parts, so that a long text does not come back with each metric."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {

@@ -254,15 +254,14 @@ class ScoreStream:
         if items:
             work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in messages), len(items))
             async with self._context.admission.bulk(work, source=self):
-                deadlines = self._context.deadlines
                 await self._context.scorer.score(
                     items,
                     self._requests,
                     corpora=self._context.scorer.corpora_of(
                         items, reference_set=self._set.name, corpus_digest=self._set.corpus_digest
                     ),
-                    deadline_s=self._until_s(deadlines.default_s),
-                    judge_deadline_s=self._until_s(deadlines.judge_s),
+                    deadline_s=self._until_s(self._context.total_s(None)),
+                    judge_deadline_s=self._until_s(self._context.deadlines.judge_s),
                     emit=emit,
                 )
 

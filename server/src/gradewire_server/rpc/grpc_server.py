@@ -16,13 +16,14 @@ from gradewire_server.rpc.health import ALL_SERVICES, Lifecycle, standard_servic
 from gradewire_server.rpc.method import Method, run_sized, run_stream
 from gradewire_server.rpc.sockets import bind_error, most_connections
 from gradewire_server.rpc.telemetry import Snapshots
-from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
 """The least interval of clients' keepalive pings."""
 
+_MAX_IDLE_MS: Final = 900_000
+"""Milliseconds after which a connection without calls is closed. Clients open another one by themselves."""
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
@@ -105,7 +106,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
     lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
-    connections: Connections | None = None,
+    max_connections: int = 1000,
     authentication: Authentication | None = None,
     shared: bool = False,
 ) -> aio.Server:
@@ -116,7 +117,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
     """
     server = aio.server(
         options=[
-            *_connection_options(connections or Connections()),
+            *_connection_options(max_connections),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
             # By default, two servers could silently share a port, each with half of the calls.
@@ -160,11 +161,11 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
     return port
 
 
-def _connection_options(connections: Connections) -> list[tuple[str, int]]:
+def _connection_options(max_connections: int) -> list[tuple[str, int]]:
     """Return the options that limit the memory and the file descriptors of connections."""
     return [
-        ("grpc.max_allowed_incoming_connections", most_connections(connections.max_count)),
-        ("grpc.max_connection_idle_ms", round(connections.idle_s * 1000)),
+        ("grpc.max_allowed_incoming_connections", most_connections(max_connections)),
+        ("grpc.max_connection_idle_ms", _MAX_IDLE_MS),
         # A lost peer sends nothing: without pings, its connection would never count as idle while a call is open.
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),

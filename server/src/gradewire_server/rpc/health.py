@@ -44,7 +44,6 @@ class Lifecycle:
         self._handlers: Handlers | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
-        self._overloaded = False
         self._judging: bool | None = None
         self._beat_s = time.monotonic()
         self._changed = asyncio.Event()
@@ -66,19 +65,16 @@ class Lifecycle:
         """Accept no more calls."""
         self._become(Phase.STOPPING)
 
-    def observe(
-        self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
-    ) -> None:
+    def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
         """Record and report the state of models, judges and stores.
 
         Args:
             degraded: Problems with which scoring goes on.
             broken: Problems that stop the engine, and so the services that need it.
             judging: True if judges are available, which only affects the judging service; None without judges.
-            overloaded: True if a long overload makes the server not ready; its health stays SERVING.
         """
         self._beat_s = time.monotonic()
-        self._overloaded, self._judging = overloaded, judging
+        self._judging = judging
         self._degraded, self._broken = tuple(degraded), tuple(broken)
         self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
         self._become(self.phase)
@@ -103,7 +99,7 @@ class Lifecycle:
     @property
     def ready(self) -> bool:
         """True if new callers are welcome; for any thread."""
-        return self.phase is Phase.SERVING and not self._broken and not self._overloaded
+        return self.phase is Phase.SERVING and not self._broken
 
     def is_serving(self, service: str) -> bool | None:
         """Return True if a service ("" for the whole server) is healthy; None for an unknown service."""

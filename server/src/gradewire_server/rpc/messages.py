@@ -24,6 +24,8 @@ _CALL_OVERHEAD_BYTES: Final = 128
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """The size up to which messages are accepted even while memory is short."""
+IDLE_STREAM_S: Final = 600.0
+"""Seconds after which an idle stream ends: one that sends nothing and has nothing in progress."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
 """Seconds by which the loop may call a timer early."""
@@ -261,7 +263,7 @@ class Messages(Generic[RequestT]):
         try:
             data = await self.receiver.receive(self.context.read, self.call.record.peer, within_s=stall_s)
         except TimeoutError:
-            raise DeadlineExceededError(f"the request did not arrive within {stall_s:g} s (stall_s)") from None
+            raise DeadlineExceededError(f"the request did not arrive within {stall_s:g} s") from None
         if data is None:
             raise InvalidRequestError("message", "is missing; the call ended without one")
         charge(self.call.caller, len(data))
@@ -279,7 +281,7 @@ class Messages(Generic[RequestT]):
 
         Raises:
             DeadlineExceededError: The stream is idle: nothing arrived and nothing was in progress for
-                `idle_stream_s`.
+                `IDLE_STREAM_S`.
             InvalidRequestError: A message is too large or cannot be parsed.
             OverloadedError: Memory is short, or too many messages wait for other streams.
         """
@@ -325,7 +327,7 @@ class Messages(Generic[RequestT]):
                     async with asyncio.timeout(stall_s):
                         await self.context.write(data)
                 except TimeoutError:
-                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
+                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s") from None
                 if held is not None:
                     held.done(_done_rows(reply))
 
@@ -336,14 +338,13 @@ class Messages(Generic[RequestT]):
 
     async def _next(self, held: StreamMemory) -> bytes | None:
         """Return the next message of a stream; None at the end."""
-        idle_s = self.served.deadlines.idle_stream_s
         try:
             return await self.receiver.receive(
-                self.context.read, self.call.record.peer, within_s=idle_s, in_work=held.in_work
+                self.context.read, self.call.record.peer, within_s=IDLE_STREAM_S, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
-                f"the stream was idle for {idle_s:g} s (idle_stream_s); open a new one for more items"
+                f"the stream was idle for {IDLE_STREAM_S:g} s; open a new one for more items"
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:

@@ -128,12 +128,12 @@ def server_tls(files: Tls) -> ssl.SSLContext:
 
 
 def open_http(
-    listen: ListenConfig, registry: Collector, lifecycle: Reporter, authentication: Authentication
+    listen: ListenConfig, port: int, registry: Collector, lifecycle: Reporter, authentication: Authentication
 ) -> HttpSide:
     """Start the operational HTTP server with these settings; arguments and errors as in `HttpSide`."""
     http = HttpSide(
         listen.host,
-        listen.http_port,
+        port,
         registry=registry,
         lifecycle=lifecycle,
         tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,

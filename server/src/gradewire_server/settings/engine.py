@@ -13,7 +13,6 @@ from pydantic.dataclasses import dataclass
 from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.settings.setting import (
     GIB,
-    GROUP,
     HIDDEN,
     MIB,
     Bytes,
@@ -27,6 +26,7 @@ from gradewire_server.settings.setting import (
     PositiveSeconds,
     Secret,
     Setting,
+    group,
 )
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -42,51 +42,56 @@ def _user_cache() -> Path:
     return platformdirs.user_cache_path("gradewire")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class DiskConfig:
     """The second level on this machine; also the durable place of prepared synthetic answers."""
 
     directory: Annotated[Directory, Setting("disk_directory", default=_user_cache)]
-    """Directory of the store on this machine; unset: the user's cache directory; empty: none.
+    """Keep vectors of this process's engine in this directory. Empty: nowhere.
 
-    Belongs to gradewire alone. Processes may share it; two opened stores of one process may not."""
+    Move it to a fast local disk. It belongs to gradewire alone; processes may share it."""
     max_bytes: Annotated[Bytes, Setting("disk_max_bytes")] = 2 * GIB
-    """Store of predictions' vectors.
+    """Bound the store of predictions. References get as much, prepared answers half.
 
-    All generations together."""
-    reference_max_bytes: Annotated[Bytes, Setting("reference_max_bytes")] = 2 * GIB
-    """Store of references' vectors.
+    Raise it if /metrics shows misses of texts that were scored before; lower it on a small disk."""
+    reference_max_bytes: BytesOrAuto = 0
+    """Size of the store of references' vectors; 0: as `max_bytes`.
 
     When it is full, further ones are kept with the predictions."""
-    prepared_max_bytes: Annotated[Bytes, Setting("prepared_max_bytes")] = GIB
-    """Store of prepared synthetic answers.
+    prepared_max_bytes: BytesOrAuto = 0
+    """Size of the store of prepared synthetic answers; 0: half of `max_bytes`.
 
     When it is full, storing fails."""
 
     def __post_init__(self) -> None:
-        if min(self.max_bytes, self.reference_max_bytes, self.prepared_max_bytes) < MIB:
-            raise ValueError("max_bytes, reference_max_bytes and prepared_max_bytes must be 1 MiB or more")
+        if self.max_bytes < MIB:
+            raise ValueError("disk_max_bytes must be 1 MiB or more")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class RedisConfig:
     """The second level that several machines share; takes the place of the disk for vectors and prepared answers."""
 
-    url: Annotated[str, HIDDEN, Setting("redis_url")] = field(repr=False)
-    """redis://, rediss:// or unix:// store shared by machines."""
+    url: Annotated[str, HIDDEN, Setting("redis_url", everyday=True)] = field(repr=False)
+    """Keep vectors in this Redis server, shared by machines, not on the disk.
+
+    Set it for several replicas: redis://, rediss:// or unix://."""
     cluster: Annotated[bool, Setting("redis_cluster")] = False
-    """The Redis server is a cluster."""
+    """Treat the Redis server as a cluster.
+
+    Set it if redis_url names a node of a cluster."""
     mac_key: Annotated[Secret, Setting("redis_mac_key")] = field(default="", repr=False)
-    """Secret that values in Redis are authenticated with (16 bytes or more), the same for all servers.
+    """Authenticate values in Redis with this secret (16 bytes or more).
 
-    Without it, anybody who can write to Redis can change scores."""
+    Set the same one in all servers if others can write to Redis: they could change scores."""
     mac_key_file: Annotated[OptionalDirectory, Setting("redis_mac_key_file")] = None
-    """File with that secret, in place of redis_mac_key."""
-    timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s")] = 0.2
-    """Longest wait for one Redis answer.
+    """Read the secret of redis_mac_key from this file.
 
-    Of connecting and of reading one chunk; what takes longer is a miss. Generous, because a busy machine delays even a
-    quick answer, and the breaker bounds how often it is waited for."""
+    Use it if secrets are mounted as files."""
+    timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s")] = 0.2
+    """Count an answer of Redis as a miss after this time.
+
+    Raise it for a distant Redis, lower it if scoring must not wait."""
     write_timeout_s: PositiveSeconds = 2.0
     """Longest wait for one chunk to be written, which no score waits for."""
     slow_s: PositiveSeconds = 0.15
@@ -104,26 +109,27 @@ class RedisConfig:
             raise ValueError("redis_mac_key and redis_mac_key_file exclude each other: set one")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Caches"))
 class CacheConfig:
     """The in-process cache, and the second level behind it."""
 
     namespace: Annotated[str, Setting("namespace")] = "default"
-    """Tenants with different namespaces share no cache entry.
+    """Share no cache entry with other namespaces.
 
-    Letters, digits, ``_ . -``, at most 64."""
+    Set it to start from an empty cache, or to keep two services on one store apart. Letters, digits, ``_ . -``, at
+    most 64."""
     memory_max_bytes: Annotated[BytesOrAuto, Setting("memory_max_bytes", default=int)] = 256 * MIB
-    """In-process cache of vectors; 0: a share of memory_limit.
+    """Bound the cache of vectors in this process. 0: a share of memory_limit.
 
-    Keys and overhead are counted. Its share of memory_limit is at most 256 MiB."""
+    Raise it if texts repeat more often than it can hold. The share is at most 256 MiB."""
     remembered_results_max_bytes: Annotated[BytesOrAuto, Setting("remembered_results_max_bytes")] = 32 * MIB
-    """Results of items scored before, in the process; 0: each is computed again from cached vectors.
+    """Bound the store of results of items scored before. 0: none.
 
-    Keys and overhead are counted. Of metrics with an encoder or a grader, and without a judge or a corpus."""
+    Set 0 to measure the cost of scoring. Results with a judge or a corpus are not kept here."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s")] = 7 * 24 * 3600
-    """How long vectors of predictions are kept.
+    """Keep vectors of predictions for this time in the second level.
 
-    In the second level; references have no time to live."""
+    Lower it if storage is short. References do not expire."""
     disk: DiskConfig | None = None
     redis: RedisConfig | None = None
     """When set, vectors and prepared answers do not go to disk."""
@@ -162,41 +168,30 @@ def usable_cores(quota: Path = _QUOTA) -> int:
         return cores
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Encoders"))
 class ComputeConfig:
     """The defaults are the fastest measured for many short texts."""
 
     workers: Annotated[CountOrAuto, Setting("workers")] = 0
-    """Encoder runs at a time; 0: one per core."""
-    intra_op_threads: Annotated[Count, Setting("intra_op_threads")] = 1
-    """Threads of one encoder run."""
-    lone_run_threads: Annotated[CountOrAuto, Setting("lone_run_threads")] = 0
-    """Threads of a run that has all workers to itself; 0: one per core; 1: saves memory.
+    """Run this many encoder runs at a time. 0: one per core.
 
-    More than one costs memory: a second copy of the weights."""
+    Lower it if other programs need the cores."""
+    lone_run_threads: Annotated[CountOrAuto, Setting("lone_run_threads")] = 0
+    """Use this many threads for a run without others. 0: all workers' cores.
+
+    Set 1 to save memory: more needs a second copy of the weights."""
     pin_workers: bool = True
     """True keeps each worker on a core of its own, where there are as many workers as cores and one thread a run; a
     short call on two idle workers is half as long then."""
-    allow_spinning: Annotated[bool, Setting("allow_spinning")] = False
-    """Let idle encoder threads spin: quicker to wake, but they keep their cores busy.
-
-    Slower on a machine that does other work too."""
-    nice: Annotated[int, Field(ge=0, le=19), Setting("encoder_nice")] = 4
-    """Nice level of the threads that run encoders, so that calls are taken in first.
-
-    Only against other programs does it cost anything: they go first too. Linux."""
     window_choice: Annotated[Literal["fp32", "bf16"], Setting("window_choice")] = "fp32"
-    """Arithmetic in which smile:v1 looks for windows that can be the closest; those are then embedded in fp32.
+    """Look for windows of smile:v1 in this arithmetic.
 
-    bf16 costs memory: a second copy of the weights; where OpenVINO or the processor's instruction is missing, fp32
-    stays, and the log says so."""
-    max_batch_tokens: Annotated[Count, Setting("max_batch_tokens")] = 256
-    """Padded tokens of one encoder run.
-
-    More gain nothing and make others wait."""
-    max_batch_texts: Annotated[Count, Setting("max_batch_texts")] = 128
-    """Texts of one encoder run."""
-    max_queue_tokens: Annotated[Count, Setting("max_queue_tokens")] = 1_000_000
+    Use bf16 on a processor that has it: faster, with a second copy of the weights. The best windows are still
+    scored in fp32."""
+    max_batch_tokens: Count = 256
+    """Padded tokens of one encoder run. More gain nothing and make others wait."""
+    max_batch_texts: Count = 128
+    max_queue_tokens: Count = 1_000_000
     """Tokens that may wait for an encoder.
 
     A call that finds the queue full fails with UNAVAILABLE; the call that fills it is taken whole."""
@@ -208,27 +203,29 @@ class ComputeConfig:
     @property
     def worker_count(self) -> int:
         """Workers with 0 resolved."""
-        return self.workers or max(1, usable_cores() // self.intra_op_threads)
+        return self.workers or usable_cores()
 
     @property
     def lone_thread_count(self) -> int:
         """Threads of a lone run with 0 resolved; never more than all workers together have."""
-        together = self.worker_count * self.intra_op_threads
-        return min(self.lone_run_threads, together) if self.lone_run_threads else together
+        return min(self.lone_run_threads or self.worker_count, self.worker_count)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("GPU"))
 class GpuConfig:
     """Models for GPUs (``NAME-fp16-cuda``) need one; those for CPUs stay on the CPU beside one."""
 
-    device: Annotated[str, AfterValidator(_check_device), Setting("device")] = "auto"
-    """Where models for GPUs run in this process: auto (the first GPU, if there is one), cpu (nowhere), cuda or
-    cuda:N (that GPU, or the server does not start)."""
-    batch_tokens: Annotated[Count, Setting("gpu_batch_tokens")] = 16_384
+    device: Annotated[str, AfterValidator(_check_device), Setting("device", everyday=True)] = "auto"
+    """Run models for GPUs on auto, cpu, cuda or cuda:N.
+
+    auto takes the first GPU if there is one. With cuda the server does not start without it."""
+    batch_tokens: Count = 16_384
     """Padded tokens of one encoder run on a GPU."""
     memory_limit_bytes: Annotated[BytesOrAuto, Setting("gpu_memory_limit")] = 0
-    """GPU memory that one encoder's activations may take; 0: all there is."""
-    cuda_graphs: Annotated[bool, Setting("cuda_graphs")] = True
+    """Bound the GPU memory of one encoder's activations. 0: no bound.
+
+    Set it if another program shares the GPU."""
+    cuda_graphs: bool = True
     """Record each shape of a run as a CUDA graph, which then starts at once."""
 
     @property
@@ -242,32 +239,50 @@ class GpuConfig:
         return int(self.device.partition(":")[2] or 0)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Triton"))
 class TritonConfig:
     """Triton's address and the manner of asking it."""
 
     url: Annotated[str, Setting("triton_url")] = "127.0.0.1:8001"
-    """HOST:PORT of Triton's gRPC."""
+    """HOST:PORT of Triton's gRPC.
+
+    Set it if Triton runs on another machine."""
     tls: Annotated[bool, Setting("triton_tls")] = False
-    """Speak TLS with Triton."""
+    """Use TLS to Triton.
+
+    Set it if Triton is reached over a network."""
     tls_ca: Annotated[OptionalPath, Setting("triton_tls_ca")] = None
-    """PEM authority that Triton's certificate must come from; unset: the usual ones."""
+    """Trust this authority for Triton's certificate (PEM).
+
+    Set it for an authority of your own."""
     tls_cert: Annotated[OptionalPath, Setting("triton_tls_cert")] = None
-    """PEM certificate chain shown to Triton."""
+    """Show this certificate to Triton (PEM chain).
+
+    Set it if Triton asks for one."""
     tls_key: Annotated[OptionalPath, Setting("triton_tls_key")] = None
-    """PEM private key of triton_tls_cert."""
+    """Private key of triton_tls_cert (PEM).
+
+    Set it with triton_tls_cert."""
     token: Annotated[Secret, Setting("triton_token")] = field(default="", repr=False)
-    """Bearer token sent to Triton, for a proxy before it."""
-    timeout_s: Annotated[PositiveSeconds, Setting("triton_timeout_s")] = 30.0
+    """Send this bearer token to Triton.
+
+    Set it for a proxy in front of Triton."""
+    timeout_s: PositiveSeconds = 30.0
     """Longest wait for one inference in Triton."""
     max_in_flight: Annotated[CountOrAuto, Setting("triton_max_in_flight")] = 0
-    """Inferences of a model in flight to Triton; 0: one more than its instances."""
+    """Send a model in Triton this many inferences at a time. 0: one more than its instances.
+
+    Raise it if Triton is far away and its instances wait."""
     max_run_tokens: Annotated[Count, Setting("triton_max_run_tokens")] = 256
-    """Tokens of one inference in Triton."""
-    poll_s: Annotated[PositiveSeconds, Setting("triton_poll_s")] = 1.0
+    """Put this many tokens into one inference in Triton.
+
+    256 is best on CPUs; raise it to thousands for a GPU."""
+    poll_s: PositiveSeconds = 1.0
     """Time between checks of what Triton serves."""
     repair: Annotated[bool, Setting("triton_repair")] = True
-    """Have Triton load a model that it lacks, and reload one that fails."""
+    """Have Triton load a model that it lacks, and reload one that fails.
+
+    Turn it off if others decide on Triton's models."""
 
     def __post_init__(self) -> None:
         host, _, port = self.url.rpartition(":")
@@ -280,21 +295,29 @@ class TritonConfig:
             raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Encoders"))
 class EngineConfig:
     """Groups of the encoders, the stores and the judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
-    """Directory of built models; empty: where they are built."""
-    default_model: Annotated[str, Setting("default_model")] = ""
-    """Encoder of requests that name none; empty: the catalog's default."""
+    """Use the built models in this directory.
+
+    Empty: the place where gradewire models build puts them. Set it for a mounted directory."""
+    default_model: Annotated[str, Setting("default_model", everyday=True)] = ""
+    """Use this encoder for requests that name none.
+
+    Empty: the catalog's default. Set it to change the encoder for all callers."""
     preload: Annotated[Names, Setting("preload")] = ()
-    """Further models to load at start, not at first use."""
+    """Load these models at start too.
+
+    Set it if the first request with another model must not wait."""
     triton: TritonConfig | None = None
     """Triton that runs encoders; None: they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     gpu: GpuConfig = field(default_factory=GpuConfig)
     wordnet_directory: Annotated[OptionalDirectory, Setting("wordnet_directory")] = None
-    """WordNet's files, for meteor; unset: the usual places."""
+    """Find WordNet's files for meteor in this directory.
+
+    Unset: $WNSEARCHDIR, $WNHOME/dict, then the usual places."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)

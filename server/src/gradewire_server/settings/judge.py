@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_server.settings.setting import (
-    GROUP,
     MIB,
     Bytes,
     Count,
@@ -19,6 +18,7 @@ from gradewire_server.settings.setting import (
     PositiveSeconds,
     Secret,
     Setting,
+    group,
 )
 
 _HOST: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(?::(?P<port>[1-9][0-9]{0,4}))?")
@@ -33,22 +33,22 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class ImageConfig:
     """Limits of pictures. What is over one fails the metrics that show it, and no other."""
 
-    max_count: Annotated[Count, Setting("max_images_per_item")] = 8
+    max_count: Count = 8
     """Pictures of one item."""
-    max_bytes: Annotated[Bytes, Setting("max_image_bytes")] = 4 * MIB
+    max_bytes: Bytes = 4 * MIB
     """File of one picture."""
-    max_pixels: Annotated[Count, Setting("max_image_pixels")] = 25_000_000
+    max_pixels: Count = 25_000_000
     """Width times height of one picture.
 
     One picture at a time is decoded, which takes four bytes a pixel."""
     hosts: Annotated[Names, AfterValidator(_hosts), Setting("judge_image_hosts")] = ()
-    """Hosts (HOST or HOST:PORT) whose https addresses of pictures are handed on to the judge; none: data only.
+    """Let the judge's server fetch pictures from these hosts (HOST[:PORT]).
 
-    The judge's own server fetches them; this one fetches nothing."""
+    Empty: pictures as data only. Name hosts that the judge's server may reach."""
 
 
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
@@ -57,24 +57,28 @@ Prefill = Literal["auto", "yes", "no"]
 SeesImages = Literal["auto", "yes", "no"]
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
     repository: Annotated[Directory, Setting("judge_repository")]
-    """Directory of built judges; unset: where they are built."""
-    form: Annotated[Form, Setting("judge_form")] = "auto"
+    """Use the built judges in this directory.
+
+    Unset: beside model_repository."""
+    form: Form = "auto"
     """Format of the judge that runs; auto: int8 where it is built and exact on this processor.
 
     int8 runs in ONNX Runtime, gguf in llama.cpp."""
     threads: Annotated[Count, Setting("judge_threads")] = 1
-    """Threads of the judge's process."""
-    nice: Annotated[int, Field(ge=0, le=19), Setting("judge_nice")] = 10
+    """Run the judge on this machine with this many threads.
+
+    Raise it on a machine with spare cores; take them from workers."""
+    nice: Annotated[int, Field(ge=0, le=19)] = 10
     """Nice level of the judge's process, so that encoders go first."""
     max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
-    """Tokens of an item that the judge reads; longer ones are cut at the prediction.
+    """Cut predictions so that the judge reads this many tokens of an item.
 
-    Its fixed prompt is not counted."""
+    Raise it for long answers: a run then takes more time and memory."""
     max_batch_tokens: int = 192
     """Tokens of the items of one run, beside the kept prompt."""
     start_timeout_s: float = 120.0
@@ -93,44 +97,61 @@ class EmbeddedJudgeConfig:
     token_timeout_s: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class RemoteJudgeConfig:
     """A judge behind a server of its own."""
 
-    url: Annotated[str, Setting("judge_url")] = ""
-    """Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's."""
+    url: Annotated[str, Setting("judge_url", everyday=True)] = ""
+    """Ask the judge on this server (http://HOST:PORT/v1).
+
+    HOST:PORT for a judge in Triton."""
     tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
-    """Speak TLS with the judge's Triton."""
+    """Use TLS to the judge's Triton.
+
+    Set it if that Triton is reached over a network."""
     token: Annotated[Secret, Setting("judge_token")] = field(default="", kw_only=True, repr=False)
-    """API key or bearer token for the judge's server."""
+    """Send this API key to the judge's server.
+
+    Set it if the server asks for one."""
     model: Annotated[str, Setting("judge_remote_model")] = ""
-    """Name of the model on the judge's server."""
+    """Ask this model on the judge's server.
+
+    Required with judge_url."""
     assistant_prefill: Annotated[Prefill, Setting("judge_assistant_prefill")] = "auto"
-    """Whether the judge's server goes on from a begun answer; auto: find out.
+    """Begin the judge's answer for it. auto: if the server is known to go on from it.
 
-    Of OpenAI-compatible servers: vLLM and llama.cpp go on from an assistant's turn that the request begins."""
+    Set yes for a server other than vLLM and llama.cpp that goes on from a begun turn. Then keep it: it changes
+    scores."""
     reasoning_tokens: Annotated[CountOrAuto, Setting("judge_reasoning_tokens")] = 0
-    """Tokens that a judge on a server may think before its answer; 0: it does not think.
+    """Let the judge write this many tokens of thought before its answer.
 
-    Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
+    Set it for models that think, with judge_backend openai. It changes the judge's digest."""
     sees_images: Annotated[SeesImages, Setting("judge_sees_images")] = "auto"
-    """Whether the model on the judge's server sees pictures; auto: what its list of models says, else no."""
-    image_placeholder: Annotated[str, Setting("judge_image_placeholder")] = ""
-    """What stands for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's.
+    """Show pictures to the model on the judge's server. auto: if its list of models says so.
 
-    Servers of chats put in their own model's."""
+    Set yes for vLLM, whose list does not say it."""
+    image_placeholder: str = ""
+    """Text for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's."""
     timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
-    """Longest wait for one answer of the judge's server."""
-    max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
-    """Requests in flight to the judge's server."""
-    questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
-    """Questions about one item in one request, for a decision model that answers each as it does alone.
+    """Give up an answer of the judge's server after this time.
 
-    A model that reads all questions of a request at once would give other scores."""
+    Raise it for models that think."""
+    max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
+    """Send the judge's server this many requests at a time.
+
+    Raise it until the server's GPU is busy; lower it to the provider's limit."""
+    questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
+    """Put this many questions about an item into one request (decision models).
+
+    Raise it only for a server that answers each question as it does alone: others would change scores."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
-    """Price of a million tokens that the judge's server reads; unset: not known."""
+    """Price of a million tokens that the judge reads.
+
+    Set both prices to see cost in metrics and summaries; no score changes."""
     output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
-    """Price of a million tokens that the judge's server writes; unset: not known."""
+    """Price of a million tokens that the judge writes.
+
+    Set it with judge_input_price."""
     attempts: int = 4
     """Attempts of one request."""
     max_prompt_characters: int = 24_000
@@ -141,19 +162,24 @@ def _embedded() -> Backend:
     return "embedded"
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Judge"))
 class JudgeConfig:
     """The place where judges run, and the default judge."""
 
-    backend: Annotated[Backend, Setting("judge_backend", default=_embedded)] = "none"
-    """Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an OpenAI-compatible
-    server, or behind a server of decision models."""
+    backend: Annotated[Backend, Setting("judge_backend", default=_embedded, everyday=True)] = "none"
+    """Ask a judge of this kind: in a process here (embedded), on a server, or none at all.
+
+    Use openai for vLLM, llama.cpp or a provider, decisions for a decision model."""
     default: Annotated[str, Setting("judge_model")] = ""
-    """Judge of requests that name none; empty: the catalog's default, or the remote model."""
+    """Use this judge for requests that name none.
+
+    Empty: the catalog's default, or the model of judge_remote_model."""
     preload: Annotated[bool, Setting("judge_preload")] = False
-    """Load the judge at start, not at its first use."""
-    max_queue_items: Annotated[Count, Setting("judge_max_queue_items")] = 4096
-    """Questions that may wait for a judge; further ones fail and are told when to try again."""
+    """Load the judge at start, not at its first use.
+
+    Set it if the first judged request must not wait."""
+    max_queue_items: Count = 4096
+    """Questions that may wait for a judge; further ones fail with the time to try again."""
     embedded: EmbeddedJudgeConfig | None = None
     """For backend embedded."""
     host: str = ""

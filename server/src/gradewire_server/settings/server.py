@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
 
@@ -16,14 +16,12 @@ from gradewire_server.settings.engine import EngineConfig, TritonConfig
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
-    Connections,
     Deadlines,
     Limits,
     MemoryConfig,
 )
 from gradewire_server.settings.setting import (
     ENV_PREFIX,
-    GROUP,
     CountOrAuto,
     OptionalDirectory,
     OptionalPath,
@@ -31,11 +29,12 @@ from gradewire_server.settings.setting import (
     SettingField,
     SettingsError,
     all_setting_fields,
+    group,
     make_group,
     printable,
     read_values,
 )
-from gradewire_server.settings.shares import process_count, share_of, with_shares
+from gradewire_server.settings.shares import capacity_of, process_count, share_of, with_shares
 from gradewire_server.settings.transport import (
     HttpApiConfig,
     ListenConfig,
@@ -45,23 +44,25 @@ from gradewire_server.settings.transport import (
 )
 
 
-@dataclass(frozen=True, slots=True, config=GROUP)
+@dataclass(frozen=True, slots=True, config=group("Server"))
 class ProcessesConfig:
     """Number of processes that share the port of gRPC."""
 
-    count: Annotated[CountOrAuto, Setting("processes")] = 0
-    """Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at most, and
-    one where device is a GPU.
+    count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
+    """Run this many processes. 0: one for two cores and a GiB, at most 8, one with a GPU.
 
-    With one the server runs in the process that was started, without a supervisor."""
+    All of them share the gRPC port. With 1 there is no supervisor: use that for debugging, or if an orchestrator
+    starts replicas."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=GROUP)
+@dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
 class Settings:
     """All settings; made by `load`."""
 
-    config: Annotated[OptionalPath, Setting("config")] = None
-    """TOML file with settings."""
+    config: Annotated[OptionalPath, Setting("config", everyday=True)] = None
+    """Read settings from this TOML file.
+
+    Use it for more than a few settings; flags and variables win over it."""
     processes: ProcessesConfig
     listen: ListenConfig
     http_api: HttpApiConfig
@@ -72,12 +73,15 @@ class Settings:
     memory: MemoryConfig
     limits: Limits
     capacity: Capacity
-    connections: Connections
     engine: EngineConfig
     backend: Annotated[Literal["embedded", "triton"], Setting("backend")] = "embedded"
-    """Where encoders run: in this process, or in NVIDIA Triton."""
+    """Run encoders in this process, or in NVIDIA Triton.
+
+    Use triton if several replicas share GPUs."""
     judge_prompt_directory: Annotated[OptionalDirectory, Setting("judge_prompt_directory")] = None
-    """Directory of further prompt files (*.toml), which requests may name; read at start."""
+    """Read prompt files (*.toml) from this directory at start.
+
+    Set it to judge with prompts of your own that requests name."""
     given: Mapping[str, Any] = field(repr=False)
     """The value of every setting by its name, secrets in the clear."""
 
@@ -93,10 +97,10 @@ class Settings:
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
         """Read all sources as `load` does, for one of `count` processes that serve together."""
-        return cls._of(share_of(_read(values), count))
+        return cls._of(share_of(_read(values), count), count)
 
     @classmethod
-    def _of(cls, values: Mapping[str, Any]) -> Self:
+    def _of(cls, values: Mapping[str, Any], count: int = 1) -> Self:
         given = with_shares(values)
         repository = given["model_repository"]
         repository = repository.expanduser() if repository else default_repository()
@@ -107,12 +111,13 @@ class Settings:
             EmbeddedJudgeConfig: not here,
             RemoteJudgeConfig: here or given["judge_backend"] == "none",
         }
-        return make_group(
+        made = make_group(
             cls,
             {**given, "model_repository": repository, "judge_repository": judges},
             without=[group for group, is_unused in unused.items() if is_unused],
             given=given,
         )
+        return replace(made, capacity=capacity_of(made.capacity, made.memory.limit_bytes, count))
 
     @property
     def process_count(self) -> int:
@@ -162,8 +167,6 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} needs tokens: set auth_tokens or auth_tokens_file"
     if problem := endpoint_problem(given["otlp_endpoint"]):
         yield f"otlp_endpoint {problem}"
-    if given["default_deadline_s"] > given["max_deadline_s"]:
-        yield "default_deadline_s must not be longer than max_deadline_s"
     if given["backend"] == "triton" and given["device"].startswith("cuda"):
         yield "device is for encoders of this process; with backend triton its models say what they use"
     yield from _missing_libraries(given)

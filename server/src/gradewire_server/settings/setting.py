@@ -28,9 +28,6 @@ from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-GROUP: Final = ConfigDict(hide_input_in_errors=True)
-"""Configuration of every group: errors show no input, which may hold a password."""
-
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
@@ -52,16 +49,26 @@ _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number
 class Setting:
     """A mark in the annotation of a group's field, without which users cannot set it.
 
-    The first paragraph of the docstring below the field is its help: one sentence.
+    The first paragraph of the docstring below the field is its help, the second says when to change it.
 
     Attributes:
         name: Name of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
         default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
             that has none is unset.
+        everyday: If true, `serve --help` shows it; the others are for `serve --help-all`.
     """
 
     name: str
     default: Callable[[], Any] | None = None
+    everyday: bool = False
+
+
+def group(section: str) -> ConfigDict:
+    """Return the configuration of a group under this title of `serve --help`.
+
+    Errors show no input, which may hold a password.
+    """
+    return ConfigDict(hide_input_in_errors=True, title=section)
 
 
 class _ByteUnits:
@@ -162,9 +169,29 @@ class SettingField(NamedTuple):
 
     @property
     def help(self) -> str:
-        """One sentence."""
+        """Text of the option: a sentence, and its special values."""
+        return self._paragraphs[0]
+
+    @property
+    def when(self) -> str:
+        """Advice when to change it, in one or two sentences."""
+        return self._paragraphs[1]
+
+    @property
+    def _paragraphs(self) -> list[str]:
         text = _docstrings(self.group.__module__)[self.group.__name__, self.attribute]
-        return " ".join(text.partition("\n\n")[0].split())
+        return [" ".join(each.split()) for each in text.split("\n\n")]
+
+    @property
+    def section(self) -> str:
+        """Title of its group in `serve --help`."""
+        config: ConfigDict = self.group.__pydantic_config__  # type: ignore[attr-defined]
+        return str(config["title"])
+
+    @property
+    def everyday(self) -> bool:
+        """True if `serve --help` shows it."""
+        return self.setting.everyday
 
     @property
     def secret(self) -> bool:
@@ -187,7 +214,7 @@ class SettingField(NamedTuple):
 
     @property
     def default(self) -> str:
-        """The default as text; empty where there is none."""
+        """The default as text; empty without one."""
         value, kind = self.default_value(), self.kind
         if kind == "bytes":
             return ByteSize(value).human_readable()

@@ -4,10 +4,12 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from gradewire_server.settings.engine import usable_cores
+from gradewire_server.settings.limits import Capacity
 from gradewire_server.settings.setting import GIB, MIB, SettingsError
 
 _CGROUP_FILES: Final = (
@@ -17,9 +19,8 @@ _CGROUP_FILES: Final = (
 """Memory of a container, as version 2 and version 1 of control groups say."""
 _MACHINE_SHARE: Final = 0.75
 """The share where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
-_SHARED: Final = ("memory_max_bytes", "max_bytes_in_flight", "max_stream_bytes")
-"""Settings that get an eighth of the memory beside the process itself where nobody sets them."""
 _PARTS: Final = 8
+"""One part of the memory beside the process itself is for vectors, one for requests and one for streams."""
 _MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
@@ -36,11 +37,8 @@ a server alone."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
-    "max_bytes_in_flight",
-    "max_stream_bytes",
     "gpu_memory_limit",
 )
-_DIVIDED_COUNTS: Final = ("max_items_in_flight", "max_streams", "max_connections")
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
@@ -56,15 +54,27 @@ def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
     return int(machine * _MACHINE_SHARE)
 
 
+def _share_bytes(limit: int) -> int:
+    """Return the bytes that each purpose gets of a process with this limit."""
+    return max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
+
+
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by name with the limit and the shares of it in the place of zeros."""
+    """Return settings by name with the limit and the share of it in the place of zeros."""
     limit = given["memory_limit"] or usable_memory()
-    shares = {
-        name: max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
-        for name in _SHARED
-        if not given[name]
-    }
-    return {**given, "memory_limit": limit, **shares}
+    return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(limit)}
+
+
+def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
+    """Return the capacity of one of `count` processes, with this limit of memory each."""
+    most = _share_bytes(limit)
+    return replace(
+        whole,
+        max_items=math.ceil(whole.max_items / count),
+        max_streams=math.ceil(whole.max_streams / count),
+        max_bytes=most,
+        max_stream_bytes=most,
+    )
 
 
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
@@ -73,7 +83,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     Without `cores` it is as many as this machine or container has that may be used.
 
     Raises:
-        SettingsError: Several are asked for, and cannot serve together with these settings.
+        SettingsError: Several are requested, and cannot serve together with these settings.
     """
     wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
@@ -104,15 +114,15 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()
     counts = {
-        **{name: given[name] for name in _DIVIDED_COUNTS},
-        "workers": given["workers"] or max(1, cores // given["intra_op_threads"]),
+        "max_connections": given["max_connections"],
+        "workers": given["workers"] or cores,
         "lone_run_threads": given["lone_run_threads"] or cores,
     }
     divided = {
         "memory_limit": ((given["memory_limit"] or usable_memory()) - beside) // count,
         **{name: max(_LEAST_SHARE_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
         **{name: math.ceil(whole / count) for name, whole in counts.items()},
-        "http": False,
+        "http_port": None,
         "http_api_port": None,
     }
     return {**given, **divided}

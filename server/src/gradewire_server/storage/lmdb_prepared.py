@@ -38,7 +38,8 @@ class DiskPrepared(PreparedStore):
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
         self._directory = directory
         self._path = directory.path / "prepared"
-        self._environment = WatchedEnvironment(directory, self._path, max_bytes=config.prepared_max_bytes, durable=True)
+        most = config.prepared_max_bytes or config.max_bytes // 2
+        self._environment = WatchedEnvironment(directory, self._path, max_bytes=most, durable=True)
         self._suspect = False
         # A durable commit waits for the disk, so it runs outside the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")

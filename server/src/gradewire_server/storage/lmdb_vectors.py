@@ -163,7 +163,10 @@ class DiskVectors(SecondLevel):
         self._prediction_ttl_s = prediction_ttl_s
         self._clock = clock
         self._references = WatchedEnvironment(
-            directory, directory.path / "references", max_bytes=config.reference_max_bytes, durable=False
+            directory,
+            directory.path / "references",
+            max_bytes=config.reference_max_bytes or config.max_bytes,
+            durable=False,
         )
         self._references_full = False
         self._generations = Generations(directory, max_bytes=config.max_bytes)

@@ -18,14 +18,17 @@ from gradewire_cli.bench.load.content import MIXES, OwnRows
 from gradewire_cli.bench.load.output import document_of, load_manifest, load_notes, load_page, step_table
 from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
 from gradewire_cli.bench.load.run import LoadResult, LoadRun, Step, read_usage
-from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, epilog, option_group
+from gradewire_cli.options.common import FiniteRange, quiet_option, seed_option
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,
-    SERVER_VARIABLE,
-    credential_options,
+    deadline_option,
     server_of,
+    server_option,
+    tls_options,
+    token_option,
     wait_option,
 )
+from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, one_line_errors, redacted
 from gradewire_cli.results.journal import check_outputs
@@ -37,7 +40,7 @@ from gradewire_cli.results.manifest_entries import (
     save_manifest,
 )
 from gradewire_cli.results.table_formats import write_json
-from gradewire_cli.results.tables import show_tables
+from gradewire_cli.results.tables import html_option, json_option, show_tables
 from gradewire_cli.rows.input_file import column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
 
@@ -152,58 +155,36 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
 
 _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _RATE: Final = FiniteRange(min=0.01, max=1e6)
-_load_options = option_group(
+_load_options = stacked(
     click.argument("files", metavar="[FILE]...", nargs=-1),
-    click.option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar=SERVER_VARIABLE,
-        show_envvar=True,
-        default="127.0.0.1:50051",
-        help="The server under load; `gradewire serve` starts one.",
-    ),
-    credential_options,
+    server_option(default="127.0.0.1:50051"),
+    token_option,
+    *tls_options,
     wait_option,
-    click.option("--mix", type=click.Choice(list(MIXES)), default="short", help="Send these answers; listed below."),
+    deadline_option(5.0),
+    option("--metrics-url"),
+    option("--mix", type=click.Choice(list(MIXES)), default="short"),
+    option("--rate", type=_RATE),
+    option("--duration", type=_POSITIVE),
+    option("--slo-s", type=_POSITIVE, default=0.25),
+    option("--batch", type=click.IntRange(1, 1000), default=1),
+    option("--start-rate", type=_RATE),
+    option("--max-rate", type=_RATE),
+    option("--client-processes", type=click.IntRange(1, 256), default=1),
+    seed_option(None),
     column_options,
-    click.option("--metrics", help="Metrics, as in gradewire score. Default: smile; lave with --mix judge."),
-    click.option("--batch", type=click.IntRange(1, 1000), default=1, help="Answers of a call."),
-    click.option("--deadline-s", type=_POSITIVE, default=5.0, help="Deadline of a call, seconds."),
-    click.option("--rate", type=_RATE, help="Measure these calls per second in one step, in place of the search."),
-    click.option(
-        "--duration",
-        type=_POSITIVE,
-        help="Seconds of a step. Default: 30 with --rate, else 10, and up to 60 until there are 500 calls.",
-    ),
-    click.option("--slo-s", type=_POSITIVE, default=0.25, help="Most that p99 may be at the knee, seconds."),
-    click.option("--start-rate", type=_RATE, help="First rate of the search. Default: from a short probe."),
-    click.option("--max-rate", type=_RATE, help="Highest rate of the search; twice the knee may be more."),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        help="Repeat the arrivals and answers of a run: a server that has seen them answers from its cache. Default: "
-        "drawn for each run, and printed.",
-    ),
-    click.option("--client-processes", type=click.IntRange(1, 256), default=1, help="Processes that send calls."),
-    click.option(
-        "--metrics-url",
-        metavar="URL",
-        help="Read the server's CPU time and memory from its page of metrics: http://HOST:PORT/metrics.",
-    ),
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all figures here."),
-    click.option("--html", type=OUTPUT_FILE, help="Write a page with a plot here; it loads nothing."),
+    option("--metrics", show_default="smile, lave with --mix judge"),
+    json_option,
+    html_option,
     manifest_option,
-    click.option("--quiet", is_flag=True, help="Show no progress."),
+    quiet_option,
 )
 
 
-@click.command(
-    "load",
-    epilog=epilog(
-        "bench-load",
-        condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was the "
-        "bottleneck, or the server could not be reached any more",
-    ),
+@command(
+    "bench-load",
+    condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was the "
+    "bottleneck, or the server could not be reached any more",
 )
 @_load_options
 @click.pass_context

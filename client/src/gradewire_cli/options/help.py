@@ -1,0 +1,188 @@
+"""Commands whose --help shows the everyday options in named groups; --help-all shows every option."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import cloup
+from typing_extensions import override
+
+from gradewire_cli.problems import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+HELP: Final = "Help"
+"""The group of --help and --help-all, always the last one."""
+_SHOWS_ALL: Final = "gradewire_cli.shows_all"
+"""Key in the context's `meta`: --help-all is being answered."""
+_FLAG_COLUMNS: Final = 27
+"""Columns of flag and placeholder, so that most texts fit beside them into 100 columns."""
+_METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
+_NOT_SHOWN: Final = ("range", "required")
+"""Extras of click that make a help text longer and say what an error says too."""
+
+
+class Option(click.Option):
+    """An option with a short placeholder.
+
+    Attributes:
+        rare: If true, only --help-all shows the option.
+        group: Title of its group in the help.
+    """
+
+    def __init__(self, *arguments: Any, group: str, rare: bool = False, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.rare, self.group = rare, cloup.OptionGroup(group)
+
+    @override
+    def make_metavar(self, ctx: click.Context) -> str:
+        if self.metavar is None and str(self.name).endswith("_s"):
+            return "SECONDS"
+        return self.metavar or _METAVARS.get(self.type.name) or super().make_metavar(ctx)
+
+    @override
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return None if self.rare and not ctx.meta.get(_SHOWS_ALL) else super().get_help_record(ctx)
+
+    @override
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra: dict[str, Any] = {**super().get_help_extra(ctx)}
+        default = str(extra.get("default", ""))
+        if default.startswith("("):  # click puts words about a default into parentheses
+            extra["default"] = default[1:-1]
+        return {name: text for name, text in extra.items() if name not in _NOT_SHOWN and text not in {"", '""'}}
+
+
+class Command(cloup.Command):
+    """A command with examples on top of its options, which stand in groups."""
+
+    def __init__(self, *arguments: Any, examples: str = "", **attributes: Any) -> None:
+        super().__init__(*arguments, formatter_settings={"col1_max_width": _FLAG_COLUMNS}, **attributes)
+        self.examples = examples
+        self.help_all = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            help="Show all options and exit.",
+        )
+
+    @override
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        parameters = super().get_params(ctx)
+        return [*parameters, self.help_all] if any(map(is_rare, parameters)) else parameters
+
+    @override
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            formatter.write_paragraph()
+            formatter.write_text(f"\b\nExamples:\n{self.examples.strip(chr(10))}")
+
+    @override
+    def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in sorted(self.get_params(ctx), key=is_rare):
+            groups.setdefault(group_of(parameter), [])
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
+                groups[group_of(parameter)].append(record)
+        groups[HELP] = groups.pop(HELP)
+        sections = [cloup.HelpSection(title, records) for title, records in groups.items() if records]
+        if isinstance(formatter, cloup.HelpFormatter):
+            formatter.write_many_sections(sections)
+
+
+def is_rare(parameter: click.Parameter) -> bool:
+    """Return True if only --help-all shows the parameter."""
+    return isinstance(parameter, Option) and parameter.rare
+
+
+def group_of(parameter: click.Parameter) -> str:
+    """Return the title of a parameter's group."""
+    if isinstance(parameter, Option):
+        return str(parameter.group.title)
+    return HELP if {"--help", "--help-all"} & {*parameter.opts} else "Options"
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_SHOWS_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option with the texts that options.toml has for its first flag."""
+    texts = _toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
+    return click.option(*names, cls=Option, **{**texts, **attributes})
+
+
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds options, arguments or further decorators, in this order."""
+
+    def add(command: Decorated) -> Decorated:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
+def command(
+    name: str,
+    *,
+    cls: type[Command] = Command,
+    about: str | None = None,
+    failed_rows: str = "",
+    condition: str = "",
+    **blocks: str,
+) -> Callable[[Callable[..., Any]], Command]:
+    """Return a decorator that makes a command.
+
+    Args:
+        name: Name in help.toml, where examples and the end of the help are; the command has its last word.
+        cls: Class of the command.
+        about: Text of the help; None: the docstring.
+        failed_rows: For exit code 1, as `exit_codes` takes it.
+        condition: For exit code 4, as `exit_codes` takes it.
+        blocks: Further blocks of the end of the help.
+    """
+    texts = help_texts()[name]
+    codes = exit_codes(failed_rows=failed_rows, condition=condition)
+    end = texts["text"].format(columns=column_help(), exit_codes=codes, **blocks)
+    attributes = {"examples": texts["examples"], "epilog": end, "help": about}
+    return click.command(name.rpartition("-")[2], cls=cls, **attributes)
+
+
+def group_epilog(name: str) -> str:
+    """Return the end of the help of a group of commands: its examples of help.toml."""
+    return f"\b\nExamples:\n{help_texts()[name]['examples']}"
+
+
+def column_help() -> str:
+    """Return the columns of rows, as a block of a command's help."""
+    return help_texts()["columns"]["text"]
+
+
+def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
+    """Return a line for each field with the columns in which it may stand."""
+    width = max(map(len, usual)) + 1
+    return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
+
+
+def help_texts() -> dict[str, dict[str, str]]:
+    """Return help.toml."""
+    return _toml("help.toml")
+
+
+@functools.cache
+def _toml(name: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((resources.files("gradewire_cli") / name).read_text(encoding="utf-8"))
