@@ -46,4 +46,4 @@ def _watched(runner: asyncio.Runner, program: Any, **options: Any) -> Any:
 
 
 if "HOLDS_DIRECTORY" in os.environ:
-    asyncio.Runner.run = _watched  # uvloop.run uses it too
+    asyncio.Runner.run = _watched  # type: ignore[method-assign, assignment] # uvloop.run uses it too

@@ -1,6 +1,8 @@
 """The group ``gradewire models``: list and verify, with build, export and train mounted."""
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +19,7 @@ from gradewire_models.cli.judges import (
     split_judges,
     verify_judges,
 )
-from gradewire_models.cli.options import REPOSITORY_OPTION, needs, without_traceback
-from gradewire_models.cli.train import train
+from gradewire_models.cli.options import REPOSITORY_OPTION, MissingPackageError, needs, without_traceback
 from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import BuiltModel, described_in, list_built
@@ -27,6 +28,35 @@ from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gradewire_models.build.verify import Check
+
+
+class _TrainGroup(click.Group):
+    """A group that imports the commands of `gradewire_train` when one of them is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return _commands().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command, or None if the name is unknown."""
+        return _commands().get_command(ctx, cmd_name)
+
+
+def _commands() -> click.Group:
+    # Import by name, because the training package is a distribution of its own and may be missing.
+    found = find_spec("gradewire_train")
+    # Byte code left in a folder by an older checkout makes a namespace package without an origin.
+    if found is None or found.origin is None:
+        raise MissingPackageError("the package gradewire-train is not installed. Run: pip install 'gradewire[train]'")
+    group = import_module("gradewire_train.cli").train
+    if not isinstance(group, click.Group):
+        raise TypeError("the commands of gradewire_train are not a group")
+    return group
+
+
+@click.group(cls=_TrainGroup)
+def train() -> None:
+    """Train encoders for the metric `sfve`, and show their training material."""
 
 
 @click.group()
