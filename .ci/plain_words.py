@@ -48,6 +48,8 @@ POINT: Final = re.compile(r"(?:[-*]|\d+\.) ")
 """The mark before a point of a list."""
 NAMES: Final = re.compile(r"``.*?``|`.*?`|\]\([^)]*\)|\\input\{\w+\}|^ +\w+:", re.DOTALL | re.MULTILINE)
 """Code, addresses, and names of arguments, which may have any words."""
+EXAMPLES: Final = re.compile(r"\x08.*?(?:\n\s*\n|$)", re.DOTALL)
+"""Paragraphs that click shows as they are, such as commands."""
 DATA: Final = ("benchmarks/agreement/ave_stand_in/descriptions.py", "server/src/gradewire_server/encoders/local.py")
 """Files whose messages are data: texts to grade, and texts that measure an error."""
 
@@ -142,7 +144,7 @@ def findings_of(text: Text) -> Iterator[str]:
     for found in AVOIDED_WORDS.finditer(NAMES.sub("", text.text)):
         hint = next(hint for word, hint in AVOIDED.items() if re.fullmatch(word, found[0], re.IGNORECASE))
         yield f"{found[0]!r} in a {text.kind}: {hint}"
-    for sentence in SENTENCE_END.split(plain) if text.kind in {"page", "help"} else ():
+    for sentence in SENTENCE_END.split(EXAMPLES.sub("", plain)) if text.kind in {"page", "help"} else ():
         beginning = " ".join(sentence.split()[:6])
         if (words := len(sentence.split())) > MAX_WORDS:
             yield f"a sentence of {words} words, at most {MAX_WORDS}: make it two ({beginning} …)"

@@ -189,7 +189,7 @@ class Observed:
         except ProblemError as error:
             problem = with_error(error.problem) if scope["path"] in _WITH_ERROR else error.problem
             await _refuse(problem, record, scope, receive, send)
-        except Exception:  # noqa: BLE001 - it is logged, and the caller is told where
+        except Exception:  # noqa: BLE001 - it is logged, and the caller gets the request id
             _log.exception("request %s failed by a defect", record.request_id)
             await _refuse(_DEFECT, record, scope, receive, send)
 

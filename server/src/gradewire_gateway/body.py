@@ -132,11 +132,11 @@ class Body:
                 if begun.strip():
                     yield begun
                 *whole, last = others
-                for line in filter(bytes.strip, whole):  # of many blank ones Python makes no step each
+                for line in filter(bytes.strip, whole):  # thousands of blank lines take one step
                     yield bytearray(line)
                 begun = bytearray(last)
             self._hold(len(begun), "a line")
-            if others or ends_s is None:  # else it is the line that was begun before
+            if others or ends_s is None:  # otherwise the line was begun before
                 ends_s = asyncio.get_running_loop().time() + self._bounds.body_s
             if not begun:
                 ends_s = None

@@ -48,7 +48,7 @@ class Question:
     options: tuple[tuple[str, str], ...]
 
     def to_message(self) -> judging_pb2.DecisionQuestion:
-        """As the server takes it."""
+        """Return the question in the server's form."""
         options = [judging_pb2.DecisionOption(label=label, description=text) for label, text in self.options]
         return judging_pb2.DecisionQuestion(instructions=self.instructions, options=options)
 

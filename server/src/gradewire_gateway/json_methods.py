@@ -80,7 +80,7 @@ async def call_unary(
         finally:
             gone.cancel()
             answer.cancel()
-            call.cancel()  # it may not have been waited for yet
+            call.cancel()  # in case nobody has waited for it yet
 
 
 async def reply_of(call: asyncio.Task[Message]) -> Message:
@@ -177,7 +177,7 @@ class _Writer:
             await self._body.disconnected()
             self._end(DisconnectedError())
         except CallClosedError:
-            pass  # its reader knows how
+            pass  # the reader of the call handles it
         except Exception as error:  # noqa: BLE001 - the reader raises it: the call would wait for lines that do not come
             self._end(error)
 

@@ -128,7 +128,7 @@ def configure_log(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # It tells of each broken request and of its own start and stop: figures and our own lines say what matters.
+    # uvicorn logs each broken request and its own start and stop; our metrics and log lines already cover these.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 

@@ -165,7 +165,7 @@ _TIMEOUT_S: Final = 120.0
 
 
 async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
-    """Return the report of rows; raise ProblemError and DisconnectedError where there is none.
+    """Return the report of rows; raise ProblemError or DisconnectedError if it cannot be made.
 
     A process makes it, one at a time: computing it would hold up the event loop.
     """
@@ -193,7 +193,7 @@ def _check_free(making: asyncio.Lock) -> None:
 async def _run(lines: bytearray, body: Body) -> bytes:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-P",  # what lies in the working directory is no module of ours
+        "-P",  # never import modules from the working directory
         "-m",
         _PROGRAM,
         stdin=asyncio.subprocess.PIPE,

@@ -62,7 +62,7 @@ class Problem:
 
     Attributes:
         code: For programs: the gRPC code in lower case, ``invalid_argument``.
-        at: Path of the field at fault; empty where there is none.
+        at: The path of the wrong field, or "".
         retry_after_s: Seconds after which trying again may help; None where it is not known, or does not help.
         headers: Further ones of the answer.
         members: Further ones of the body.

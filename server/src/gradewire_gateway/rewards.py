@@ -65,7 +65,7 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
             return ProblemError(problem_of(cause))
     if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
         return ProblemError(Problem(503, "unavailable", str(error), retry_after_s=1.0))
-    if isinstance(error, InvalidRequest):  # what posts hold was read before: it is a setting of this gateway
+    if isinstance(error, InvalidRequest):  # posts were read before, so a setting of this gateway is wrong
         return ProblemError(Problem(400, "failed_precondition", str(error)))
     return ProblemError(Problem(500, "internal", str(error)))
 

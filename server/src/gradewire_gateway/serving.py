@@ -144,10 +144,10 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
-"""Seconds that requests in flight get once it is told to stop."""
+"""Seconds for requests in flight after a request to stop."""
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Connections that are taken in by one turn of the event loop, which has some milliseconds to do with them."""
+"""Connections accepted in one turn of the event loop, which take a few milliseconds."""
 
 
 class _Server(uvicorn.Server):
@@ -233,7 +233,7 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # whom a proxy names is not believed: the host that asks is the one that connects
+        proxy_headers=False,  # ignore a proxy's header: the caller is the host that connects
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOPPING_S,

@@ -215,7 +215,7 @@ def _translated() -> Iterator[None]:
 
 
 def _failure(error: aio.AioRpcError) -> GradewireError:
-    if error.details() == CUT_WHILE_WRITING:  # the next attempt is told the status
+    if error.details() == CUT_WHILE_WRITING:  # the next attempt gets the status
         return ServerUnreachable("the server ended the stream while items were sent; try again")
     problem = problem_of(error)
     return error_for(error.code().name, problem.detail, "", retry_after_s=problem.retry_after_s)

@@ -47,7 +47,7 @@ def all_methods() -> tuple[RpcMethod, ...]:
 
 
 def method_at(path: str) -> RpcMethod:
-    """Return the method with a path; a StopIteration where there is none."""
+    """Return the method with a path; raise StopIteration for an unknown path."""
     return next(method for method in all_methods() if method.path == path)
 
 
@@ -242,11 +242,11 @@ def _expected(field: FieldDescriptor) -> str:
 
 _UNFIT: Final = (
     *(json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
-    SystemError,  # of protobuf's own, where half of a pair is to be the name of an enum's value
+    SystemError,  # protobuf raises it for half of a surrogate pair as an enum's name
 )
 """Raised for JSON values that fit no field of a kind."""
 _LARGE_BYTES: Final = 2 << 10
-"""Takes up to five milliseconds, where a message of empty ones has a fault."""
+"""The size above which JSON is read on the thread: below, even a message full of faults takes at most 5 ms."""
 _MOST_VALUES: Final = 1 << 18
 """A list of so many is read in some ten milliseconds, in which Python runs no other thread."""
 _MOST_DIGITS: Final = 1000
@@ -317,7 +317,7 @@ def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
     where = f"{at}: " if at else ""
     try:
         message = json_format.ParseDict(value, kind())
-        fault = _named_twice(value, descriptor)  # of which ParseDict takes the last
+        fault = _named_twice(value, descriptor)  # ParseDict would take the last one
     except Exception as error:
         fault = find_fault(value, descriptor)
         if fault is None:

@@ -116,7 +116,7 @@ def _expand(path: Path | None) -> Path | None:
 
 
 def blank_is_none(value: Any) -> Any:
-    """An empty text switches an optional setting off."""
+    """Return None for a blank text, which switches an optional setting off."""
     return None if isinstance(value, str) and not value.strip() else value
 
 

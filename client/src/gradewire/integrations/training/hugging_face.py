@@ -21,7 +21,7 @@ Answers = Callable[[Any], Sequence[str]]
 
 
 class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers is optional: mypy runs without it
-    """A callback that hands over the answers of each evaluation and logs scores when they come, under their step.
+    """A callback that submits the answers of each evaluation, and logs scores under their step when they arrive.
 
     Answers come in one of two ways. A `Seq2SeqTrainer` with `predict_with_generate` gives them to `compute_metrics`
     (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer
@@ -84,18 +84,18 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._state = state
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """As `on_init_end`: a training that goes on has another state."""
+        """Remember the state again, since a resumed training has another one."""
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Ask for answers where `answers` is given, and log scores that came."""
+        """Generate answers if `answers` is given, and log the scores that have arrived."""
         self.on_init_end(args, state, control, **kwargs)
         if self._answers is not None and state.is_world_process_zero:
             self._submit(self._answers(model))
         self._log_late(state)
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Log scores that came."""
+        """Log the scores that have arrived."""
         self._log_late(state)
 
     def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
@@ -117,7 +117,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if self._state is not None and not self._state.is_world_process_zero:
             return
         if self.scorer is None:
-            # As late as this, for the trackers of `report_to` begin their runs when the training begins.
+            # Create the scorer this late: the trackers of `report_to` start their runs when the training begins.
             settings = self._settings
             self.scorer = settings.make_scorer(self._late.append, lambda: available_sinks(settings.directory))
         items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]

@@ -76,7 +76,7 @@ class CsvSink:
             file.write(_lines(rows))
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: every step is already written."""
 
 
 def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
@@ -124,7 +124,7 @@ class MlflowSink:
         self._client.log_batch(self._run_id, metrics=metrics, tags=tags)
 
     def close(self) -> None:
-        """The run is the caller's, who ends it."""
+        """Do nothing: the caller ends the run."""
 
 
 def _name(written: str) -> str:
@@ -132,7 +132,7 @@ def _name(written: str) -> str:
 
 
 class TensorBoardSink:
-    """An event file of its own in a TensorBoard log directory; the description of each curve is its metric line.
+    """A separate event file in a TensorBoard log directory; each curve's description is the metric's identifier.
 
     Args:
         log_directory: As other writers of the run have it, or any other below TensorBoard's --logdir.
@@ -193,7 +193,7 @@ class WandbSink:
             self._run.summary.update({f"{scores.name}/{label}/line": metric.line, f"{label}/digest": metric.digest})
 
     def close(self) -> None:
-        """The run is the caller's, who finishes it."""
+        """Do nothing: the caller finishes the run."""
 
 
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:

@@ -242,7 +242,7 @@ class Spool:
         steps, size_bytes = len(self._waiting) + 1, self._size_bytes() + added.size_bytes
         for step in (*self._waiting.values(), added):
             if step.is_delivering:
-                continue  # it leaves by itself at once
+                continue  # this step is about to leave
             if steps > limits.max_steps:
                 yield step, f"more than max_steps={limits.max_steps} waited, and this one longest"
             elif size_bytes > limits.max_bytes:

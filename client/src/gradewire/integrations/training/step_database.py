@@ -31,7 +31,7 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 _FROM_VERSION_1: Final = f"BEGIN; ALTER TABLE scores ADD COLUMN digest BLOB; PRAGMA user_version = {_VERSION}; COMMIT"
-# As what they are to be, for damaged values may be of another type: numbers, and bytes, of which text cannot be read.
+# Cast the columns, because damaged values may have another type, and not all bytes are text.
 _SCORES: Final = "SELECT CAST(sequence AS INTEGER), CAST(scores AS BLOB), CAST(digest AS BLOB) FROM scores"
 _CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB) FROM steps"
 _STATES: Final = {state.value.encode(): state for state in StepState}

@@ -23,12 +23,12 @@ _NAMES = tuple(field.name for field in fields(Item))
 class StepState(StrEnum):
     """The state of a step."""
 
-    # It waits on disk, or is in work.
+    # Waiting on disk, or being scored.
     NOT_SCORED = "not_scored"
     SCORED = "scored"
-    # It was given up: the spool was full, or the disk.
+    # Given up because the spool or the disk was full.
     DROPPED = "dropped"
-    # It was damaged on disk; what is left lies in the spool's folder `corrupt`.
+    # Damaged on disk; the rest is in the spool's folder `corrupt`.
     CORRUPT = "corrupt"
 
 
@@ -37,14 +37,14 @@ class StepMetric:
     """One metric over all items of a step.
 
     Attributes:
-        mean: Over scored items; None when there is none.
-        share_right: Share of scored items that the metric calls correct; None where it gives no verdicts.
-        scored: Number of items with a score.
-        not_scored_share: Share of items without a score, 0 to 1; 0 of no items.
-        counts: Number of items by status.
-        line: The metric line that gives the same scores again; empty when no item reached a server.
-        digest: Of the model behind it, 64 hex digits; empty for metrics without one.
-        message: What the first item without a score was told; empty when all have one.
+        mean: The mean over scored items; None without any.
+        share_right: The share of scored items that the metric calls correct; None if it gives no verdicts.
+        scored: The number of items with a score.
+        not_scored_share: The share of items without a score, 0 to 1; 0 without items.
+        counts: The number of items by status.
+        line: The metric identifier that reproduces the scores; "" if no item reached a server.
+        digest: The digest of the metric's model, 64 hex digits; "" without a model.
+        message: The message of the first item without a score; "" if all have one.
     """
 
     mean: float | None
@@ -112,7 +112,7 @@ class StepHeader:
     """The description of a step without its rows.
 
     Attributes:
-        metrics: Metric lines by label; None for those that the server has as usual ones.
+        metrics: Metric identifiers by label; None for the server's default metrics.
         reference_set: Of the call; empty without.
     """
 
@@ -166,7 +166,7 @@ class WaitingStep:
 
 
 def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
-    """Return the figures of a whole report, by label."""
+    """Return the results of a whole report, by label."""
     return {label: _step_metric(report, label) for label in report.labels}
 
 

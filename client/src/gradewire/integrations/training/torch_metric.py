@@ -102,7 +102,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         return {label: shard_totals.counts(totals) for label, totals in zip(self.labels, rows, strict=True)}
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """As torchmetrics calls it before every `compute`: what is on its way is waited for before ranks meet."""
+        """Wait for pending scores before ranks synchronise; torchmetrics calls this before every `compute`."""
         self._settle()
         super().sync(*args, **kwargs)
 

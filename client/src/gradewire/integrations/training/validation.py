@@ -167,7 +167,7 @@ def _missing(report: ScoreReport) -> str:
 
 
 class ValidationScorer:
-    """A scorer of the predictions of training steps that loses none while the server is away.
+    """A scorer for the predictions of training steps, which loses none while the server is down.
 
     `submit` writes the step into `directory` and returns; a thread scores what lies there, oldest first, and tries
     again for as long as the server does not answer. A loop that is killed leaves its steps there, and the next scorer
@@ -288,7 +288,7 @@ class ValidationScorer:
             self._steps.close()
             self._deliveries.close()
             if self._owns_client:
-                # It ends the call that the worker is in; a call of another's client ends by its deadline.
+                # Closing ends the worker's current call; a call of the caller's own client ends by its deadline.
                 self._client.close()
                 self._worker.join()
             _open_scorers.discard(self)
@@ -370,5 +370,5 @@ def _close_all() -> None:
         scorer.close()
 
 
-# As clients do, and before them: hooks run last in, first out, and a client's is registered by the import above.
+# Register like clients, and run before them: hooks run last in, first out, and the import above registers theirs.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit comes after the clients' end
