@@ -103,7 +103,7 @@ async def test_the_report_s_own_script_and_style_may_run_in_its_frame(gateway: R
 async def test_rows_that_make_no_report_are_told(gateway: RunningGateway) -> None:
     reply = await gateway.client.post(REPORT, content="{", headers=LINES | BEARER)
     assert (reply.status_code, reply.json()["code"]) == (400, "invalid_argument")
-    assert reply.json()["detail"].startswith("line 1 is not JSON")
+    assert reply.json()["detail"].startswith("line 1 is unreadable JSON")
 
 
 async def test_a_report_needs_a_token_and_its_type(gateway: RunningGateway) -> None:

@@ -98,7 +98,7 @@ class House:
 async def house_of(directory: Path, judges: ScriptedJudges, **settings: Any) -> AsyncIterator[House]:
     tokens = directory / "tokens.toml"
     replace_file(tokens, tokens_file())
-    given = {"http": False, "auth_tokens_file": tokens, **settings}
+    given = {"http_port": "", "auth_tokens_file": tokens, **settings}
     async with (
         serving(directory, **given) as (port, _),
         aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.enable_retries", 0)]) as channel,
@@ -338,7 +338,7 @@ async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House, caplog: 
     assert code is grpc.StatusCode.UNAUTHENTICATED
     replace_file(house.tokens, "[broken")
     async with asyncio.timeout(10):
-        while "the old one stays" not in caplog.text:  # noqa: ASYNC110 - the file is looked at once a second
+        while "the tokens read last stay valid" not in caplog.text:  # noqa: ASYNC110 - the file is looked at once a second
             await asyncio.sleep(0.05)
     assert only(await house.a.score(ITEM)).status == types_pb2.STATUS_OK
 

@@ -61,8 +61,7 @@ def test_without_it_the_commands_say_what_to_install(installed: Installed) -> No
         assert done.returncode == 2
         assert done.stdout == ""
         assert done.stderr == (
-            "Error: training needs the package gradewire-train, which is not installed: "
-            "pip install 'gradewire[train]'\n"
+            "Error: the package gradewire-train is not installed. Run: pip install 'gradewire[train]'\n"
         )
 
 

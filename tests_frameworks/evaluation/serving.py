@@ -31,7 +31,7 @@ def serving(directory: Path, **settings: object) -> Iterator[Serving]:
     """A server over the default encoder, from its start to its end."""
     log_file = directory / "server.log"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
-    named = {"port": 0, "http": False, "disk_directory": directory / "store", "drain_s": 0.2, **settings}
+    named = {"port": 0, "http_port": "", "disk_directory": directory / "store", "drain_s": 0.2, **settings}
     given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in named.items()}
     with log_file.open("wb") as log:
         process = subprocess.Popen(

@@ -107,7 +107,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what h
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
-        return cls(f"{what} needs {error.name}, which is not installed: pip install 'gradewire[server]'")
+        return cls(f"{what} needs {error.name}, which is not installed. Run: pip install 'gradewire[server]'")
 
 
 @contextmanager
@@ -117,4 +117,4 @@ def needed_by(user: str, install: str = "") -> Iterator[None]:
         yield
     except ImportError as error:
         package = install or (error.name or "").partition(".")[0]
-        raise MissingExtra(f"{user} needs {error.name} ({error}): pip install '{package}'") from error
+        raise MissingExtra(f"{user} needs {error.name} ({error}). Run: pip install '{package}'") from error

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 if find_spec("numpy") is None:
-    raise ModuleNotFoundError("gradewire_stats needs numpy: pip install 'gradewire[agree]'", name="numpy")
+    raise ModuleNotFoundError("gradewire_stats needs numpy. Run: pip install 'gradewire[agree]'", name="numpy")
 
 
 class MissingScipyError(ImportError):
@@ -30,7 +30,7 @@ def scipy_stats() -> ModuleType:
     try:
         from scipy import stats  # noqa: PLC0415 - an optional, slow import
     except ImportError as error:
-        raise MissingScipyError("agreement needs scipy: pip install 'gradewire[agree]'") from error
+        raise MissingScipyError("agreement needs scipy. Run: pip install 'gradewire[agree]'") from error
     return stats
 
 
@@ -46,6 +46,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
     try:
         from threadpoolctl import threadpool_limits  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise MissingScipyError("agreement needs threadpoolctl: pip install 'gradewire[agree]'") from error
+        raise MissingScipyError("agreement needs threadpoolctl. Run: pip install 'gradewire[agree]'") from error
     limits: AbstractContextManager[object] = threadpool_limits(limits=1)
     return limits

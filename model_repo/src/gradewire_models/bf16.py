@@ -52,7 +52,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
     try:
         import openvino  # noqa: F401, PLC0415 - an optional extra
     except ImportError as error:
-        missing = "OpenVINO is not installed: pip install 'gradewire[openvino]'"
+        missing = "OpenVINO is not installed. Run: pip install 'gradewire[openvino]'"
         raise Bf16UnavailableError(missing) from error
     try:
         flags = instructions(cpu_info)

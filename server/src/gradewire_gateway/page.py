@@ -160,7 +160,7 @@ def _report_digests() -> dict[str, str]:
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire_cli.agree.scored_rows"
 """Known by its name alone: the gateway imports nothing of the client."""
-_MISSING: Final = "a report needs what the gateway's machine does not have: pip install 'gradewire[agree]'"
+_MISSING: Final = "a report needs more packages on the gateway's machine. Run: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
 
 

@@ -168,7 +168,7 @@ def test_a_question_without_a_usable_annotation_is_named_and_the_rest_is_scored(
     assert [
         words in message
         for (_, message), words in zip(
-            told[1:], ("no text (null)", *["no answers"] * 2, "no answer in the results"), strict=True
+            told[1:], ("is not text (null)", *["no answers"] * 2, "no answer in the results"), strict=True
         )
     ] == [True] * 4
     assert rows[0]["scores"]["vqa_accuracy"]["status"] == "OK"
@@ -214,7 +214,7 @@ def test_missing_doubled_and_unknown_ids_are_named_and_the_rest_is_scored(score:
     for message, words in zip(
         (text for _, text in told[1:6]),
         (
-            "question 77777, which is not among",
+            "question 77777, which is not in the questions file",
             "question 0 again: result 1 counts",
             "no question_id",
             "no answer",

@@ -22,8 +22,9 @@ from gradewire_server.tenants.tokens import Authentication
 _MIN_PING_INTERVAL_MS: Final = 10_000
 """The least interval of clients' keepalive pings."""
 
-_MAX_IDLE_MS: Final = 900_000
-"""Milliseconds after which a connection without calls is closed. Clients open another one by themselves."""
+_MAX_IDLE_MS: Final = 60_000
+"""Milliseconds after which a connection without calls is closed, so that idle ones do not block others for longer.
+Clients reconnect by themselves."""
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000

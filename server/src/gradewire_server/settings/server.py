@@ -175,8 +175,8 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
 def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
     judges = given["judge_backend"]
     if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
-        yield "otlp_endpoint needs OpenTelemetry's libraries: pip install 'gradewire[otel]'"
+        yield "otlp_endpoint needs OpenTelemetry's libraries. Run: pip install 'gradewire[otel]'"
     if "triton" in {given["backend"], judges} and find_spec("tritonclient") is None:
-        yield "backend triton needs its client library: pip install 'gradewire[triton]'"
+        yield "backend triton needs its client library. Run: pip install 'gradewire[triton]'"
     if judges in {"openai", "decisions"} and find_spec("httpx2") is None:
-        yield f"judge_backend {judges} needs its client library: pip install 'gradewire[judge]'"
+        yield f"judge_backend {judges} needs its client library. Run: pip install 'gradewire[judge]'"
