@@ -188,7 +188,7 @@ def test_files_of_another_format_are_told(tmp_path: Path) -> None:
     for name in ("noun", "verb", "adj", "adv"):
         for kind in (f"index.{name}", f"data.{name}", f"{name}.exc"):
             (tmp_path / kind).write_text("something else\n")
-    with pytest.raises(WordNetError, match="lack the word .cat."):
+    with pytest.raises(WordNetError, match=r"lack the word .cat."):
         WordNet(tmp_path)
     (tmp_path / "index.noun").write_text("")
     with pytest.raises(ValueError, match="empty"):
