@@ -15,8 +15,8 @@ from gradewire_gateway.settings import Bounds
 class Budget:
     """The most of something, requests or bytes, that may be held at once; `refusal` is said where it is used up.
 
-    A caller may hold no more than it leaves free: half where it is alone, a third where another one holds as much. So
-    no caller uses it up, and a new one finds something.
+    A caller may hold no more than it leaves free: half if it is alone, a third if another one holds as much. So no
+    caller uses it up alone. Eight callers that each take all they may leave next to nothing.
     """
 
     def __init__(self, most: int, refusal: str) -> None:

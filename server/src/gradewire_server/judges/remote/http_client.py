@@ -17,6 +17,8 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
+_CLOSE_S: Final = 5.0
+"""Seconds to wait for the thread to end; a reply without end may keep it busy for as long as requests may take."""
 _FIRST_ERROR: Final = 400
 
 
@@ -60,10 +62,10 @@ class HttpClient:
         log.debug("%s: its words: %.300r", what, words)
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections, or leave them to the end of the process if a reply without end keeps their thread busy."""
         with suppress(RuntimeError):  # closed before
             self._loop.call_soon_threadsafe(self._closed.set)
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, _CLOSE_S)
 
     def _run(self) -> None:
         async def until_closed() -> None:

@@ -1,5 +1,4 @@
-# ruff: noqa: INP001 - a program beside its package
-"""Measure tokens per second of a built encoder, best and median: `python model_repo/measure.py [NAME]`.
+"""Measure tokens per second of a built encoder, best and median: `python -m benchmarks.latency.batch_shapes [NAME]`.
 
 Settings take turns within every round, so load on the machine hits all of them.
 """
