@@ -1,16 +1,15 @@
-"""Measure tokens per second of a built encoder, best and median: `python -m benchmarks.latency.batch_shapes [NAME]`.
+"""Measure tokens per second of a built encoder, best and median: `python -m benchmarks.latency.batch_shapes`.
 
 Settings take turns within every round, so load on the machine hits all of them.
 """
 
+import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import click
 import numpy as np
 
 from gradewire_models.catalog.loading import default_model
@@ -25,7 +24,9 @@ Inputs = dict[str, Any]
 
 def main() -> None:
     """Print a line per batch shape and a column per setting."""
-    model = load_built(default_repository(), sys.argv[1] if len(sys.argv) > 1 else default_model().name)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default=default_model().name, help="a built encoder (default: %(default)s)")
+    model = load_built(default_repository(), parser.parse_args().model)
     one, two = open_session(model, threads=1), open_session(model, threads=2)
 
     with ThreadPoolExecutor(2) as pool:
@@ -34,8 +35,8 @@ def main() -> None:
             "1 run x 2 threads": lambda batches: consume(map(runner(two), batches)),
             "2 runs x 1 thread": lambda batches: consume(pool.map(runner(one), batches)),
         }
-        click.echo(f"{model.name}, tokens/s: best (median) of {ROUNDS}")
-        click.echo(f"{'texts x tokens':>16}" + "".join(f"{name:>22}" for name in settings))
+        print(f"{model.name}, tokens/s: best (median) of {ROUNDS}")
+        print(f"{'texts x tokens':>16}" + "".join(f"{name:>22}" for name in settings))
         rng = np.random.default_rng(0)
         for texts, tokens in SHAPES:
             runs = 2 * max(1, TOKENS_A_ROUND // (2 * texts * tokens))
@@ -48,7 +49,7 @@ def main() -> None:
                     seconds[name].append(time.perf_counter() - start)
             total = runs * texts * tokens
             cells = (f"{total / min(row):.0f} ({total / statistics.median(row):.0f})" for row in seconds.values())
-            click.echo(f"{f'{texts} x {tokens}':>16}" + "".join(f"{cell:>22}" for cell in cells))
+            print(f"{f'{texts} x {tokens}':>16}" + "".join(f"{cell:>22}" for cell in cells))
 
 
 def open_session(model: BuiltModel, *, threads: int) -> Any:
