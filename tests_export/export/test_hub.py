@@ -127,7 +127,7 @@ def test_what_the_hub_does_not_have_is_said(
 def test_without_a_network_the_way_out_is_said_and_what_is_there_is_used(address: str, tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:1"
     result = fetch(nowhere, tmp_path, "people/tiny", "")
-    assert result.stderr.splitlines()[-1].startswith("DownloadError: the hub cannot be reached")
+    assert result.stderr.splitlines()[-1].startswith("DownloadError: the hub is not available")
     assert "hf download people/tiny --local-dir FOLDER" in result.stderr
     fetch(address, tmp_path, "people/tiny", "")
     assert fetch(nowhere, tmp_path, "people/tiny", "").stdout.startswith(f"people/tiny {COMMIT}\n")

@@ -125,12 +125,12 @@ def custom_code(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "options", "says"),
     [
-        (drop_weight, ExportOptions(), r"lacks weights.*encoder\.layer\.1\.output\.dense\.weight"),
-        (custom_code, ExportOptions(), "code that comes with a model is never run"),
+        (drop_weight, ExportOptions(), r"lacks these weights.*encoder\.layer\.1\.output\.dense\.weight"),
+        (custom_code, ExportOptions(), "without running the model's code, which we never do"),
         (lambda at: change_config(at, model_type="unheard-of"), ExportOptions(), "cannot load"),
         (lambda at: (at / "model.safetensors").write_bytes(b"torn"), ExportOptions(), "cannot load"),
-        (lambda _: None, ExportOptions(max_tokens=41), r"cannot take 41 tokens .*: lower --max-tokens to 40$"),
-        (lambda _: None, ExportOptions(token_layers=(2,)), "lies between 1 and 1"),
+        (lambda _: None, ExportOptions(max_tokens=41), r"cannot take 41 tokens .*. Lower --max-tokens to 40$"),
+        (lambda _: None, ExportOptions(token_layers=(2,)), "must be between 1 and 1"),
     ],
 )
 def test_what_cannot_be_exported_leaves_nothing(
@@ -177,7 +177,7 @@ def test_both_exporters_give_the_vectors_of_transformers_and_the_same_bytes_agai
     result = export_model(str(folder.path), tmp_path, options)
     check(result, tmp_path, folder)
     assert result.model.earlier_layers == (1,)
-    assert result.notes[-1:] == ("no licence is stated: --licence",)
+    assert result.notes[-1:] == ("the licence is unknown. Set it with --licence",)
     if exporter is export_through_optimum:
         again = export_model(str(folder.path), tmp_path / "again", options)
         assert again.model.digest == result.model.digest
@@ -194,7 +194,7 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
     monkeypatch.setitem(EXPORTERS, "optimum", unknown)
     result = export_model(str(folder.path), tmp_path, ExportOptions())
     check(result, tmp_path, folder)
-    assert result.notes[-1] == "exported by torch and not by optimum: optimum's ONNX exporter does not know bert"
+    assert result.notes[-1] == "exported with torch, because optimum failed: optimum's ONNX exporter does not know bert"
 
 
 def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:

@@ -69,7 +69,7 @@ def test_ids_of_transformers_count_where_the_published_file_gives_others(tmp_pat
     published = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert published.encode("the cat").ids != tokenizer("the cat")["input_ids"]
     (note,) = write_exported_tokenizer(source, tokenizer, tmp_path / "out.json", 16)
-    assert "those of transformers count" in note
+    assert "the ids of transformers are used" in note
     written = Tokenizer.from_file(str(tmp_path / "out.json"))
     assert written.encode("the cat").ids == tokenizer("the cat")["input_ids"]
 

@@ -57,7 +57,7 @@ def test_parts_are_ranked_among_themselves_and_one_without_a_rank_is_left_out(en
         (json.dumps({**ROW, "references": ["w1", "\udfff"]}), "line 2: Invalid JSON: .* hex escape"),
         (json.dumps({**ROW, "prediction": "\ud800"}), "line 2: Invalid JSON: .* hex escape"),
         (json.dumps({**ROW, "part": "\ud800"}), "line 2: Invalid JSON: .* hex escape"),
-        (json.dumps({name: value for name, value in ROW.items() if name != "half"}), "line 2: has no half"),
+        (json.dumps({name: value for name, value in ROW.items() if name != "half"}), "line 2: has no field half"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(line: str, says: str, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_one_half_is_taken_and_one_row_is_too_few(labelled_file: Path, tmp_path:
     assert [len(read_labelled(labelled_file, half=half)) for half in (None, "a", "b")] == [40, 32, 8]
     path = tmp_path / "dev.jsonl"
     path.write_text(json.dumps(ROW), encoding="utf-8")
-    with pytest.raises(TrainingError, match="1 rows; two at least"):
+    with pytest.raises(TrainingError, match="1 rows, but ranking needs at least two"):
         read_labelled(path)
 
 
@@ -79,7 +79,7 @@ def test_rows_of_one_label_in_every_part_select_nothing(labelled_file: Path) -> 
     rows = read_labelled(labelled_file)
     ensure_rankable(rows, labelled_file)
     by_part = [replace(row, label=float(row.part == "1")) for row in rows]
-    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* one label only in every part"):
+    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* every part has only one label"):
         ensure_rankable(by_part, labelled_file)
     ensure_rankable([*by_part, replace(by_part[0], label=0.5)], labelled_file)
 

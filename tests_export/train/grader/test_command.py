@@ -82,12 +82,12 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "no row is left to train on"),
-        (("--leave-out-fold", "3/2"), "K/N is expected"),
-        (("--leave-out-fold", "1"), "K/N is expected"),
+        ((), "there is no row to train on"),
+        (("--leave-out-fold", "3/2"), "should have the form K/N"),
+        (("--leave-out-fold", "1"), "should have the form K/N"),
         (("--rank", "0"), "--rank should be greater than or equal to 1"),
         (("--smoothing", "0.7"), "--smoothing should be less than or equal to 0.5"),
-        (("--recipe", "sfve-mini"), "no recipe of gradewire's (grader-mini)"),
+        (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini)"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(

@@ -74,12 +74,12 @@ def test_a_grader_of_another_rank_is_refused(wide: TrainedEncoder, wide_folder: 
 
     trained(wide).save(TRAINING, tmp_path)
     other = Grader(load_base(str(wide_folder), max_tokens=256), replace(TRAINING, rank=3))
-    with pytest.raises(TrainingError, match="of another base, rank or targets"):
+    with pytest.raises(TrainingError, match="with another base, rank or targets"):
         other.start_from(tmp_path)
 
 
 def test_a_base_of_too_few_tokens_is_refused(encoder: TrainedEncoder) -> None:
-    with pytest.raises(TrainingError, match="reads fewer than the 256 tokens"):
+    with pytest.raises(TrainingError, match="reads fewer tokens than the 256"):
         Grader(encoder, TRAINING)
 
 
