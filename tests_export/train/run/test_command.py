@@ -127,7 +127,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
     assert not (out / "adapter_model.safetensors").exists()
     forgotten = call(base_folder, out, "--examples", examples_file)
     assert forgotten.exit_code == 1
-    assert "is an interrupted training: --resume goes on" in forgotten.output
+    assert "is an interrupted training. Continue it with --resume" in forgotten.output
     whole = call(base_folder, tmp_path / "whole", "--examples", examples_file)
     resumed = call(base_folder, out, "--examples", examples_file, "--resume")
     assert (whole.exit_code, resumed.exit_code) == (0, 0), resumed.output

@@ -137,7 +137,7 @@ def test_a_broken_checkpoint_says_so(base_folder: Path, examples: list[Example],
     run(base_folder, examples, tmp_path, stop=After(1))
     path = tmp_path / CHECKPOINT_FILE
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(TrainingError, match="cannot be read"):
+    with pytest.raises(TrainingError, match="cannot read"):
         run(base_folder, examples, tmp_path, resume=True)
 
 
