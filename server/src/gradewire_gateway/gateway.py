@@ -2,8 +2,8 @@
 
 Before a byte of a body is read, three things are checked in this order: the host has a place for the connection, the
 name in `Host` is the gateway's, and the caller has a place for the request. The server checks the token, with the call.
-A caller is a token that the server has accepted before; anybody else is its host, where tokens that are not known yet
-count apart from none, so that who sends none keeps nobody out who has one. Connections are shared by hosts, and
+A caller is a token that the server has accepted before. Anybody else counts by host, and requests with an unknown
+token count apart from requests without one, so neither can block the other. Connections are shared by hosts, and
 requests and the bytes of bodies, lines and large replies by callers: nobody may hold more than it leaves free
 (`Budget`); of a host's connections the longest idle one makes room. Every head, body, line and write has a time limit
 (`Bounds`): what is late is answered 408 or cut off. A request keeps its place until its caller's machine has taken the

@@ -133,7 +133,7 @@ class SupervisedProcess:
 
     def signal(self, number: Signals) -> None:
         """Send a signal, unless it has ended."""
-        # asyncio's own method would first poll for an exit code and so take it from whoever waits for the process.
+        # asyncio's own method polls for the exit code first, and a waiting task would then never receive it.
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)

@@ -7,6 +7,8 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import lmdb
@@ -285,25 +287,37 @@ def test_a_rebuild_that_fails_leaves_nothing_open_and_is_made_up_for(
     directory.close()
 
 
+@contextmanager
+def second_process(directory: Path) -> Iterator[Callable[[], str]]:
+    """Open the store in another process; the call makes it rebuild the store and returns the line it then prints."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _OTHER, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        stdin, stdout = other.stdin, other.stdout
+        assert stdout.readline() == "open\n"
+
+        def rebuild_and_read() -> str:
+            stdin.write("\n")
+            stdin.flush()
+            return stdout.readline()
+
+        yield rebuild_and_read
+    assert other.returncode == 0
+
+
 def test_what_another_process_has_grown_and_somebody_cut_is_never_read(tmp_path: Path) -> None:
     directory = StoreDirectory(tmp_path)
     environment = opened(directory)
     fill(environment, 1)
     directory.share()
-    with subprocess.Popen(
-        [sys.executable, "-c", _OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdin is not None
-        assert other.stdout is not None
-        assert other.stdout.readline() == "open\n"
+    with second_process(tmp_path) as rebuild_and_read:
         seen_bytes = (environment.path / "data.mdb").stat().st_size
         fill(environment, 400)
         # Not smaller than the other process has seen it, and far smaller than it has become.
         os.truncate(environment.path / "data.mdb", seen_bytes)
-        other.stdin.write("\n")
-        other.stdin.flush()
-        assert other.stdout.readline() == "\n"
-    assert other.returncode == 0
+        assert rebuild_and_read() == "\n"
     with pytest.raises(TruncatedError), environment.reading():
         pass
     environment.close(suspect=False)
@@ -344,19 +358,11 @@ def test_a_second_process_takes_what_the_first_has_made_anew(tmp_path: Path) -> 
     environment = opened(directory)
     fill(environment)
     directory.share()
-    with subprocess.Popen(
-        [sys.executable, "-c", _OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdin is not None
-        assert other.stdout is not None
-        assert other.stdout.readline() == "open\n"
+    with second_process(tmp_path) as rebuild_and_read:
         os.truncate(environment.path / "data.mdb", 4096)
         environment.rebuild()
         with environment.on_writer(write=True) as transaction:
             transaction.put(b"new", b"made by the first")
-        other.stdin.write("\n")
-        other.stdin.flush()
-        assert other.stdout.readline() == "made by the first\n"
-    assert other.returncode == 0
+        assert rebuild_and_read() == "made by the first\n"
     environment.close(suspect=False)
     directory.close()

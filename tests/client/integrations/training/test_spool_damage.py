@@ -352,14 +352,14 @@ _LONG = [pytest.param(seed, marks=pytest.mark.hostile) for seed in range(2, 10)]
 @pytest.fixture
 def on_small_disk(tmp_path: Path) -> Callable[..., str]:
     """Run a program on a disk of 400 kB; its first argument is the directory. The output is returned."""
-    # The mount is in a namespace of its own, and gone with it.
+    # The mount is in a namespace of its own, and gone with it. Containers often forbid user namespaces to their users.
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     mount = f"mount -t tmpfs -o size=400k none {tmp_path}"
     if (
         shutil.which("unshare") is None
         or subprocess.run([*command, mount], check=False, capture_output=True).returncode
     ):
-        pytest.skip("no small disk can be mounted here")
+        pytest.skip("this machine has no `unshare`, or forbids mounts in user namespaces")
 
     def run(program: str, *arguments: str) -> str:
         done = subprocess.run(
