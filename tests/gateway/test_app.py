@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import grpc
+import grpc.aio
 import httpx2
 import pytest
 from google.protobuf import json_format
@@ -11,6 +13,7 @@ from tests.support.servers.gateway import JSON, LINES, SCORE, SCORE_STREAM, Runn
 from tests.support.servers.wire import EXACT, SBERT, SMILE, Wire, item, request, until, wire_server
 
 from gradewire_proto.v1 import scoring_pb2
+from gradewire_proto.wire_rules import REQUEST_ID_KEY
 from gradewire_server.settings.limits import Capacity
 
 ASKED = json_format.MessageToDict(request(item(), metrics=(EXACT,)))
@@ -273,6 +276,31 @@ async def test_a_stream_that_fails_at_once_is_a_problem(gateway: RunningGateway)
         reply = await gateway.client.post(SCORE_STREAM, content=body, headers=LINES)
         assert problem(reply)[:2] == (400, "invalid_argument")
         assert reply.json()["field"].endswith(field)
+
+
+async def test_nothing_is_written_to_a_stream_before_the_server_accepts_it() -> None:
+    """grpc.aio reports INTERNAL instead of the reason for a refusal if the stream ends during a write."""
+    arrived: list[bool] = []
+
+    async def refuse(_: object, context: Any) -> None:
+        read = asyncio.create_task(context.read())
+        done, _ = await asyncio.wait((read,), timeout=0.3)
+        arrived.append(bool(done))
+        context.set_trailing_metadata(((REQUEST_ID_KEY, "1"),))
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "send a token")
+
+    server = grpc.aio.server()
+    methods = {"ScoreStream": grpc.stream_stream_rpc_method_handler(refuse)}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("gradewire.v1.Scoring", methods)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with gateway_over(f"127.0.0.1:{port}") as gateway:
+            reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
+        assert problem(reply)[:2] == (401, "unauthenticated")
+        assert arrived == [False]
+    finally:
+        await server.stop(None)
 
 
 async def test_a_stream_that_fails_later_says_so_in_its_last_line(gateway: RunningGateway) -> None:

@@ -28,6 +28,12 @@ def test_what_grpc_itself_says_stays_inside(code: grpc.StatusCode) -> None:
     assert "secret" not in json.dumps(problem.body("1"))
 
 
+def test_a_stream_that_ends_while_it_is_written_may_be_tried_again() -> None:
+    problem = problem_of(failed(grpc.StatusCode.INTERNAL, "Internal error from Core"))
+    assert (problem.status, problem.code) == (503, "unavailable")
+    assert "while items were sent" in problem.detail
+
+
 @pytest.mark.parametrize(
     ("details", "field"),
     [

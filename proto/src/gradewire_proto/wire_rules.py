@@ -23,6 +23,12 @@ REQUEST_ID_KEY: Final = "x-request-id"
 """Id of the request, from the caller or made by the server. The server logs it."""
 PEER_KEY: Final = "x-gradewire-peer"
 """Host of the HTTP gateway's caller. The server trusts it only from its own gateway, which uses a private socket."""
+ACCEPTED_KEY: Final = "gradewire-accepted"
+"""Initial metadata of a call with many replies that the server has accepted; a refused call ends without it.
+
+A client that writes its messages after this key gets the reason for a refusal: grpc.aio reports INTERNAL instead if a
+call ends during a write.
+"""
 PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 """Trailing metadata: milliseconds to wait before a retry. gRPC clients with a retry policy obey it."""
 PROCESS_KEY: Final = "gradewire-process"

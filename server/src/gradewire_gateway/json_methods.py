@@ -18,7 +18,7 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.upstream import CallClosedError, CallOptions, writing
+from gradewire_gateway.upstream import CallClosedError, CallOptions, accepted, writing
 from gradewire_gateway.wire import Buffer, RpcMethod, read_message
 
 JSON_TYPE = "application/json"
@@ -186,6 +186,7 @@ class _Writer:
         self.call.cancel()
 
     async def _write(self) -> None:
+        await accepted(self.call)
         number = 0
         async with aclosing(self._body.lines()) as lines:
             async for line in lines:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import grpc
 from starlette.responses import Response
 
+from gradewire._transports.failures import CUT_WHILE_WRITING
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_proto.wire_rules import PUSHBACK_KEY, REQUEST_ID_KEY
 
@@ -123,6 +124,9 @@ def too_busy(detail: str) -> ProblemError:
 
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
     """Return what a call that failed is in HTTP."""
+    if error.details() == CUT_WHILE_WRITING:
+        detail = "the server ended the stream while items were sent; try again, and if it recurs, read the server's log"
+        return Problem(503, "unavailable", detail)
     code = error.code()
     row = CODE_TABLE[code]
     trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}

@@ -15,13 +15,13 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from gradewire._transports.connection_pool import ConnectionPool, ServerConnection
-from gradewire._transports.failures import CUT_WHILE_WRITING, error_for
+from gradewire._transports.failures import error_for
 from gradewire._transports.grpc_transport import open_channel
 from gradewire.errors import GradewireError, ServerUnreachable
 from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod, Tls
 from gradewire_gateway.problems import problem_of
 from gradewire_gateway.settings import UpstreamSettings
-from gradewire_proto.wire_rules import AUTHORIZATION_KEY, REQUEST_ID_KEY, STOPPING_KEY
+from gradewire_proto.wire_rules import ACCEPTED_KEY, AUTHORIZATION_KEY, REQUEST_ID_KEY, STOPPING_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.tracing.otel import OtelSpan
@@ -152,6 +152,12 @@ class CallClosedError(Exception):
     """The call takes no more messages; reading it tells how it ended."""
 
 
+async def accepted(call: StreamCall) -> None:
+    """Wait until the server accepts a call; raise CallClosedError if it refuses the call."""
+    if ACCEPTED_KEY not in {key for key, _ in await call.initial_metadata()}:
+        raise CallClosedError
+
+
 @contextmanager
 def writing() -> Iterator[None]:
     """Raise CallClosedError where a call has ended that is written to within the context."""
@@ -215,7 +221,5 @@ def _translated() -> Iterator[None]:
 
 
 def _failure(error: aio.AioRpcError) -> GradewireError:
-    if error.details() == CUT_WHILE_WRITING:  # the next attempt gets the status
-        return ServerUnreachable("the server ended the stream while items were sent; try again")
     problem = problem_of(error)
-    return error_for(error.code().name, problem.detail, "", retry_after_s=problem.retry_after_s)
+    return error_for(problem.code.upper(), problem.detail, "", retry_after_s=problem.retry_after_s)

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
+from gradewire_proto.wire_rules import ACCEPTED_KEY
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
 from gradewire_server.requests.turns import Permits
@@ -318,7 +319,7 @@ class Messages(Generic[RequestT]):
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
         """Send replies as they arrive; raise DeadlineExceededError if the caller does not read for `stall_s`."""
         # Send the headers first: gRPC cannot send a status to a call that stalls while headers and a reply leave.
-        await self.context.send_initial_metadata(())
+        await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
         stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
             async for reply in replies:
