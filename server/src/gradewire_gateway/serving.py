@@ -145,6 +145,7 @@ _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
 """Seconds for requests in flight after a request to stop."""
+_SWITCH_S: Final = 0.0005
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
 """Connections accepted in one turn of the event loop, which take a few milliseconds."""
@@ -196,6 +197,8 @@ async def serve(
     Raises:
         OSError: A PEM file cannot be read.
     """
+    # Bodies are read on a thread, and the event loop would wait 5 ms for it each time that it has something to do.
+    sys.setswitchinterval(_SWITCH_S)
     # Connections inherit it. asyncio leaves it out where a socket does not name its protocol, and each reply on a kept
     # connection would wait 40 ms until the caller's machine says that it has the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -17,6 +17,7 @@ from tests.support.examples import example_count
 
 from gradewire_proto.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_proto.v1 import types_pb2
+from gradewire_server import loop_turns
 from gradewire_server.backends import expose_results
 from gradewire_server.domain.items import CacheHits, Failure, Image, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.metric import NO_MODEL
@@ -24,7 +25,6 @@ from gradewire_server.domain.needs import Embed, Tier
 from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner
-from gradewire_server.scoring import program_runner as loop_turns
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.scorer import ENTRY_BYTES, RememberedResults
 

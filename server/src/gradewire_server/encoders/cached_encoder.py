@@ -18,6 +18,7 @@ from gradewire_server.encoders.batcher import FinishedJobs, RunError
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
+from gradewire_server.loop_turns import give_way
 from gradewire_server.storage import codec
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
@@ -170,7 +171,7 @@ class CachedEncoder:
             names = []
             for start, end in _slices([text for _, text, _ in wanted]):
                 if start:
-                    await asyncio.sleep(0)
+                    await give_way()
                 names += self.spaces.sentence.hashes([text for _, text, _ in wanted[start:end]])
             self._subscribe(call, kind, zip(names, wanted, strict=True))
             await call.wait()
@@ -195,7 +196,7 @@ class CachedEncoder:
         missing: list[int] = []
         for start, end in _slices(texts):
             if start:
-                await asyncio.sleep(0)
+                await give_way()
             started_s = time.perf_counter()
             names = space.hashes(texts[start:end])
             for position, name in enumerate(names, start):

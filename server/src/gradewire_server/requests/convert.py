@@ -26,6 +26,7 @@ from gradewire_server.domain.items import (
     Timing,
     shortened,
 )
+from gradewire_server.loop_turns import give_way
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
@@ -354,7 +355,7 @@ async def read_in_turns(
     for element in elements:
         size_bytes = element.ByteSize() if measures else 0
         if items == ITEMS_PER_TURN or (items and turn_bytes + size_bytes > BYTES_PER_TURN):
-            await asyncio.sleep(0)
+            await give_way()
             items = turn_bytes = 0
         items += 1
         turn_bytes += size_bytes

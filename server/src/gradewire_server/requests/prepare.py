@@ -16,6 +16,7 @@ from gradewire_proto.wire_rules import digest_entries, name_set, split_pin, with
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, ReferenceEntry, Status, quoted
 from gradewire_server.domain.metric import ParameterError
+from gradewire_server.loop_turns import give_way
 from gradewire_server.metrics.common import check_references
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.requests.admission import Work
@@ -268,7 +269,7 @@ async def prepare(
             yield progress
             del progress.failures[:]
             del progress.synthetic_answers[:]
-            await asyncio.sleep(0)
+            await give_way()
     if request.immutable and not (entries and request.expected_digest):
         progress.corpus_digest = await check_complete(context, progress.reference_set, seal)
     progress.complete = True

@@ -1,6 +1,5 @@
 """Messages on the wire: count fields and memory before parsing, and parse large messages in slices."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -11,6 +10,7 @@ import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from gradewire_server.loop_turns import give_way
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
@@ -214,7 +214,7 @@ async def _strings_at_most(data: bytes) -> int:
     found = 0
     for start in range(0, len(data), _SLICE_BYTES):
         if start:
-            await asyncio.sleep(0)
+            await give_way()
         part = np.frombuffer(data, np.uint8, min(_SLICE_BYTES, len(data) - start), start)
         found += sum(int(np.count_nonzero(part == tag)) for tag in _LIST_TAGS)
     return found
@@ -229,7 +229,7 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
         count = 0
         for count, _ in enumerate(fields_of(data, start, end), 1):
             if not count % _STRINGS_AT_ONCE:
-                await asyncio.sleep(0)
+                await give_way()
             if found + count > _MAX_STRINGS:
                 problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
                 raise InvalidRequestError(counted.path, problem)
@@ -262,9 +262,9 @@ async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
         elif stop - begin >= _BYTES_AT_ONCE:
             message.MergeFromString(data[begin:stop])
             begin = stop
-            await asyncio.sleep(0)
+            await give_way()
         elif count % _FIELDS_AT_ONCE == 0:
-            await asyncio.sleep(0)
+            await give_way()
         position = stop
     message.MergeFromString(data[begin:end])
 

@@ -13,6 +13,7 @@ from grpc import aio
 
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_proto.wire_rules import ACCEPTED_KEY
+from gradewire_server.loop_turns import give_way
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
 from gradewire_server.requests.turns import Permits
@@ -236,7 +237,7 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
             return bytes(written)
         if results > _RESULTS_AT_ONCE:
             results = 0
-            await asyncio.sleep(0)
+            await give_way()
     rest = scoring_pb2.ScoreResponse(provenance=reply.provenance, server_s=reply.server_s)
     return bytes(written) + rest.SerializeToString()
 

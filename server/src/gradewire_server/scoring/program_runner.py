@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from gradewire_proto.tracing.spans import CORPUS, PREPARED, current_span
-from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choose, Generate, JudgeNeed
 from gradewire_server.domain.needs import (
@@ -28,6 +26,7 @@ from gradewire_server.domain.needs import (
     Tier,
 )
 from gradewire_server.domain.ports import Ports
+from gradewire_server.loop_turns import LoopSlice, LoopTurns
 from gradewire_server.scoring.calls import (
     AnyRun,
     CountCorpus,
@@ -43,11 +42,6 @@ from gradewire_server.scoring.calls import (
     SynonymsCall,
     TokensCall,
 )
-
-SLICE_S: Final = 0.002
-"""Seconds of Python work after which other tasks of the event loop get a turn."""
-BULK_SLICE_S: Final = 0.001
-"""Seconds of a slice of bulk work, for which one request at a time has the turn."""
 
 MAX_TEXTS_PER_CALL = 2048
 """The number of open texts at which calls are sent before more programs start, to limit the vectors held at a time."""
@@ -68,61 +62,6 @@ C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
 """Programs, each with the key for `done`."""
-
-
-class LoopTurns:
-    """The turns of bulk work on one event loop, a slice at a time."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._scheduled = False
-
-    async def next(self) -> None:
-        """Wait for a turn; turns are granted in order, one in each round of the loop."""
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
-        if not self._scheduled:
-            self._scheduled = True
-            loop.call_soon(self._give)
-        await turn
-
-    def _give(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.cancelled():
-                turn.set_result(None)
-                break
-        self._scheduled = bool(self._waiting)
-        if self._scheduled:
-            asyncio.get_running_loop().call_soon(self._give)
-
-
-class LoopSlice:
-    """The time for which a request may occupy the event loop without a pause; it starts at construction."""
-
-    __slots__ = ("_end_s", "_is_bulk", "_turns")
-
-    def __init__(self, turns: LoopTurns) -> None:
-        self._turns = turns
-        self._is_bulk = current_turn().lane is Lane.BULK
-        self.start()
-
-    def start(self) -> None:
-        """Start a new slice, after other tasks had the loop."""
-        self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
-
-    async def begin(self) -> None:
-        """Wait for the first turn of bulk work, so that parts admitted together do not all start in one round."""
-        if self._is_bulk:
-            await self._turns.next()
-        self.start()
-
-    async def give_way(self) -> None:
-        """Give other tasks a turn if the slice is over."""
-        if time.perf_counter() > self._end_s:
-            await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
-            self.start()
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:

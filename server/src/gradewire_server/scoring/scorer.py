@@ -12,10 +12,11 @@ from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Program
 from gradewire_server.domain.ports import Ports
+from gradewire_server.loop_turns import LoopSlice, LoopTurns
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
-from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, ProgramRunner
+from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096

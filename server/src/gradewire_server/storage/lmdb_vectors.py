@@ -19,6 +19,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.loop_turns import give_way
 from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
 from gradewire_server.storage.codec import EntryKind, Stored, unpack
@@ -189,7 +190,7 @@ class DiskVectors(SecondLevel):
         blobs: list[bytes | None] = []
         for start in range(0, len(keys), CHUNK_KEYS[kind]):
             if start:
-                await asyncio.sleep(0)
+                await give_way()
             if self._broken or not self._directory.ours:
                 break
             chunk = keys[start : start + CHUNK_KEYS[kind]]

