@@ -1,6 +1,7 @@
 """A spool on a disk that fills, and with flipped bits: what is damaged is named, what is not is kept, once each."""
 
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -210,6 +211,32 @@ def test_a_damaged_step_with_a_number_of_another_type_stops_no_other(spool_direc
         assert len(list((spool_directory / "corrupt").iterdir())) == 1
 
 
+@pytest.mark.parametrize("table", ["steps", "scores"])
+def test_the_largest_number_of_a_step_stops_no_later_one(spool_directory: Path, table: str) -> None:
+    with closing(sqlite3.connect(spool_directory / "steps.sqlite")) as database:
+        database.execute(f"UPDATE {table} SET sequence = {2**63 - 1} WHERE rowid = (SELECT max(rowid) FROM {table})")  # noqa: S608
+        database.commit()
+    with opened(spool_directory) as spool:
+        added, _ = spool.add(header(9), [row(9, 0)])
+        assert added is StepState.NOT_SCORED
+        assert 9 in [step.header.step for step in spool._waiting.values()]
+
+
+def test_the_names_of_new_folders_are_made_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noting(file: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    for _ in range(2):
+        with opened(tmp_path / "runs" / "first"):
+            pass
+        assert synced == [str(tmp_path / "runs"), str(tmp_path)]
+
+
 def test_rows_of_another_step_are_not_scored_in_its_place(spool_directory: Path) -> None:
     with opened(spool_directory) as spool:
         other = "SELECT header, rows, digest FROM steps WHERE step = 70003"
@@ -336,13 +363,14 @@ for turn in range(20):
     spool.close()
 spool = Spool(disk / "spool", SpoolLimits())
 results = {scores.step: scores for scores in spool.results()}
-assert results.keys() == taken, (results.keys(), taken)
+wrong = results.keys() ^ taken
 for step, scores in results.items():
-    assert (scores == scores_of(step)) == (step in scored) == (scores.state is StepState.SCORED)
+    if not (scores == scores_of(step)) == (step in scored) == (scores.state is StepState.SCORED):
+        wrong.add(step)
 spool.close()
 exported = [json.loads(line)["step"] for line in (disk / "spool/scores.jsonl").read_text().splitlines()]
 assert sorted(exported) == sorted(scored)
-print(len(taken), len(scored), *full)
+print(len(taken), len(scored), len(wrong), *full)
 """
 
 
@@ -379,9 +407,9 @@ def on_small_disk(tmp_path: Path) -> Callable[..., str]:
 def test_a_disk_of_400_kb_that_is_filled_20_times_loses_no_step_and_scores_none_twice(
     on_small_disk: Callable[..., str], seed: int, figure: TakeFigure
 ) -> None:
-    taken, scored, full_at_adding, full_at_scoring = map(int, on_small_disk(_FILLED, str(seed)).split())
+    taken, scored, wrong, full_at_adding, full_at_scoring = map(int, on_small_disk(_FILLED, str(seed)).split())
     name = f"disk of 400 kB filled 20 times, seed {seed}"
-    figure(f"{name}: of {taken} steps lost, or with the scores of another one", 0, bound="== 0")  # the program asserts
+    assert figure(f"{name}: of {taken} steps lost, or with the scores of another one", wrong, bound="== 0").holds
     assert taken > scored > 20
     assert min(full_at_adding, full_at_scoring) > 2
 

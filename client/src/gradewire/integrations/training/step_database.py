@@ -36,6 +36,8 @@ _SCORES: Final = "SELECT CAST(sequence AS INTEGER), CAST(scores AS BLOB), CAST(d
 _CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB) FROM steps"
 _STATES: Final = {state.value.encode(): state for state in StepState}
 _DATABASE: Final = "steps.sqlite"
+_MAX_SEQUENCE: Final = 1 << 62
+"""Half of SQLite's largest integer: no spool gets there, but a flipped bit does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class StepDatabase:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._exported: int | None = None
-        directory.mkdir(parents=True, exist_ok=True)
+        _make(directory)
         self._lock = _lock(directory)
         try:
             self._connection = _open(directory)
@@ -158,12 +160,13 @@ class StepDatabase:
         return counts
 
     def next_sequence(self) -> int:
-        """Return the first number that no step has had."""
+        """Return a number larger than those of all steps, except damaged numbers that leave no room above."""
         query = (
-            "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT CAST(sequence AS INTEGER) FROM scores)"
+            "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT CAST(sequence AS INTEGER) AS sequence "
+            "FROM scores) WHERE sequence < ?"
         )
         with self._transaction():
-            (last,) = self._connection.execute(query).fetchone()
+            (last,) = self._connection.execute(query, (_MAX_SEQUENCE,)).fetchone()
         return 0 if last is None else 1 + int(last)
 
     def export(self) -> None:
@@ -222,6 +225,19 @@ def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, A
     except ValueError as error:
         problem = f"the scores are damaged in {_DATABASE} ({error})"
         return {"sequence": sequence, "state": StepState.CORRUPT, "problem": problem}
+
+
+def _make(directory: Path) -> None:
+    """Create a directory, and make its name and those of its new parents durable."""
+    new = [each for each in (directory, *directory.parents) if not each.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in new:
+        folder = os.open(each.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # some file systems cannot sync folders
+                os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _lock(directory: Path) -> int:
