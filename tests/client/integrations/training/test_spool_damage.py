@@ -227,7 +227,7 @@ def test_the_names_of_new_folders_are_made_durable(tmp_path: Path, monkeypatch: 
     sync = os.fsync
 
     def noting(file: int) -> None:
-        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        synced.append(str(Path(f"/proc/self/fd/{file}").readlink()))
         sync(file)
 
     monkeypatch.setattr(os, "fsync", noting)
