@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 from tests.support.servers.gateway import SCORE, connections, gateway_over
-from tests.support.servers.wire import Wire
+from tests.support.servers.wire import Wire, wire_server
 
 GET = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
 SMALL = json.dumps({"items": [{"references": ["a"], "prediction": "a"}], "metrics": [{"exactMatch": {}}]}).encode()
@@ -135,3 +135,24 @@ async def test_the_longest_idle_connection_of_a_host_makes_room(wire: Wire) -> N
         for connection in (others[0], new, newer):
             await connection.send(b"\r\n" if connection is others[0] else GET + b"\r\n")
             assert await connection.status() == 200
+
+
+async def test_an_idle_connection_with_an_accepted_token_makes_room_last() -> None:
+    async with (
+        wire_server(tokens=("right",)) as wire,
+        gateway_over(f"127.0.0.1:{wire.port}", max_connections=5, head_s=30) as gateway,
+        connections(gateway.port) as connect,
+    ):
+        known, *others = [await connect() for _ in range(3)]
+        # The gateway learns that the server checks tokens, then that it accepts this one.
+        for token, status in (("wrong", 401), ("right", 200), ("right", 200)):
+            await known.post(SCORE, b"{}", f"authorization: Bearer {token}")
+            assert await known.status() == status
+        for connection in others:
+            await connection.send(GET + b"\r\n")
+            assert await connection.status() == 200
+        for connection in others:
+            await connect()
+            assert await connection.ended()
+        await known.post(SCORE, b"{}", "authorization: Bearer right")
+        assert await known.status() == 200

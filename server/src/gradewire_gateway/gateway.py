@@ -1,14 +1,15 @@
 """The state that all endpoints of one gateway share, and the law of what callers may take of it.
 
-Before a byte of a body is read, three things are checked in this order: the host has a place for the connection, the
-name in `Host` is the gateway's, and the caller has a place for the request. The server checks the token, with the call.
-A caller is a token that the server has accepted before. Anybody else counts by host, and requests with an unknown
-token count apart from requests without one, so neither can block the other. Connections are shared by hosts, and
-requests and the bytes of bodies, lines and large replies by callers: nobody may hold more than it leaves free
-(`Budget`); of a host's connections the longest idle one makes room. Every head, body, line and write has a time limit
-(`Bounds`): what is late is answered 408 or cut off. A request keeps its place until its caller's machine has taken the
-reply. That is written in pieces, and the next message is read from the server when the last one has been taken. A
-connection that is cut off ends its call, and a call that ends its stream.
+Before the gateway reads a byte of a body, it checks three things in this order: the host has a place for the
+connection, the name in `Host` is the gateway's, and the caller has a place for the request. The server checks the
+token when it gets the call. A caller is a token that the server has accepted before. All other callers count by host,
+and requests with an unknown token count apart from requests without one, so neither can block the other. Hosts share
+the connections; callers share the requests and the bytes of bodies, lines and large replies. Nobody may hold more than
+remains free (`Budget`). If a host has no place left, its longest idle connection is closed, and those of callers with
+an accepted token last. Every head, body, line and write has a time limit (`Bounds`); after it, the gateway answers 408
+or closes the connection. A request keeps its place until the caller's machine has received the reply. The gateway
+writes replies in pieces, and reads the next message from the server when the caller has received the last one. A closed
+connection ends its call, and a call that ends closes its stream.
 """
 
 import asyncio

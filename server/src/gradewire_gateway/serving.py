@@ -9,6 +9,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 import h11
@@ -20,6 +21,7 @@ from gradewire_gateway.app import create_app
 from gradewire_gateway.body import Budget, Share
 from gradewire_gateway.observing import configure_log
 from gradewire_gateway.problems import ProblemError
+from gradewire_gateway.requests import record_of
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings
 
 _READ_BYTES: Final = 8 << 10
@@ -41,6 +43,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     idle: ClassVar[dict[str, dict["BoundedConnection", None]]]
     _host: str
     _place: Share
+    _has_token: bool = False
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -84,6 +87,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._has_token = isinstance(record_of(self.cycle.scope).caller, str)
         self._set_idle()
         # From here uvicorn's own keep-alive time runs, but for what was sent before the reply was.
         if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:
@@ -101,11 +105,15 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         super().resume_writing()
 
     def _take_place(self) -> None:
-        """Take a place of the host's share; if it is used up, that of its longest idle connection, which is closed."""
+        """Take a place of the host's share; if no place is left, close the host's longest idle connection.
+
+        Connections whose last request had no accepted token are closed first, so that callers without a token do not
+        disconnect those of the same host who have one.
+        """
         try:
             self._place.hold(1)
         except ProblemError:
-            oldest = next(iter(self.idle.get(self._host, ())), None)
+            oldest = min(self.idle.get(self._host, ()), key=attrgetter("_has_token"), default=None)
             if oldest is None:
                 raise
             oldest.leave()
