@@ -2,7 +2,6 @@
 
 import json
 import math
-import threading
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_gateway.problems import ProblemError
-from gradewire_gateway.wire import Json, find_fault, read_message, read_object, write_message
-from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
+from gradewire_gateway.wire import find_fault, read_message, read_object, write_message
+from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 Request = scoring_pb2.ScoreRequest
 DESCRIPTOR: Any = Request.DESCRIPTOR
@@ -174,30 +173,3 @@ def test_a_reply_is_written_as_protobuf_writes_it() -> None:
 
 def test_what_is_null_counts_as_left_out() -> None:
     assert read_message(b'{"items": null, "priority": null}', Request) == Request()
-
-
-async def test_large_messages_are_read_and_written_on_a_thread() -> None:
-    pairs = [judging_pb2.Pair(id=str(number), question="é" * 40) for number in range(999)]
-    request = judging_pb2.CompareRequest(pairs=pairs)
-    reader = Json()
-    try:
-        held: list[int] = []
-        written = await reader.write(request, held.append)
-        assert held == [request.ByteSize()]
-        assert len(written) > 64 << 10
-        assert await reader.read(written, judging_pb2.CompareRequest) == request
-    finally:
-        reader.close()
-
-
-@pytest.mark.parametrize(("characters", "on_loop"), [(1_000, True), (200_000, False)])
-async def test_large_bodies_are_read_beside_the_event_loop(characters: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    reader = Json()
-    data = json.dumps({"prediction": "x" * characters}).encode()
-    try:
-        thread = await reader.made_of(data, lambda _: threading.current_thread())
-        read = await reader.made_of(data, read_object)
-    finally:
-        reader.close()
-    assert (thread is threading.current_thread()) is on_loop
-    assert len(read["prediction"]) == characters

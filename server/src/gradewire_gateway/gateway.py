@@ -22,11 +22,11 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
 from gradewire_gateway.body import Body, Budget, Share
+from gradewire_gateway.json_work import Json
 from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.requests import record_of, with_bearer
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.upstream import Upstream
-from gradewire_gateway.wire import Json
 from gradewire_proto.tracing.factory import open_tracing, prometheus_counts
 
 if TYPE_CHECKING:
@@ -86,15 +86,15 @@ class Gateway:
         """Return the body of a request, which is counted as its caller's."""
         return Body(receive, Headers(scope=scope), self.settings.bounds, self.share_of(scope))
 
-    async def json_of(self, scope: Scope, reply: Message) -> bytes:
-        """Return a reply to a request in JSON; raise ProblemError where replies that wait take too much memory."""
+    async def json_of(self, scope: Scope, reply: bytes, kind: type[Message]) -> bytes:
+        """Return a reply to a request in JSON; raise ProblemError if waiting replies take too much memory."""
         with self.share_of(scope) as share:
-            return await self.json.write(reply, share.hold)
+            return await self.json.write(reply, kind, share.hold)
 
     async def close(self) -> None:
         """Close all that is open, the channel last."""
         await self.closing.aclose()
-        self.json.close()
+        await asyncio.to_thread(self.json.close)
         if self._upstream is not None:
             await self._upstream.close()
         if self.tracing is not None:

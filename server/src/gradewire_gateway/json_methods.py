@@ -3,12 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
-from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -18,8 +17,8 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.upstream import CallClosedError, CallOptions, accepted, writing
-from gradewire_gateway.wire import Buffer, RpcMethod, read_message
+from gradewire_gateway.upstream import CallClosedError, CallOptions, Sent, accepted, writing
+from gradewire_gateway.wire import Buffer, RpcMethod, unparsed
 
 JSON_TYPE = "application/json"
 T = TypeVar("T")
@@ -29,21 +28,29 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
     """Return the endpoint of a method with one request and one reply."""
+    passed_on = unparsed(method)
 
     async def answer(request: Request) -> Response:
-        read = partial(read_message, kind=method.request_type)
-        async with json_body(gateway, request, read) as (message, options, body):
-            reply = await call_unary(gateway, method, message, options, body)
-        return Response(await gateway.json_of(request.scope, reply), media_type=JSON_TYPE)
+        read = partial(gateway.json.read, kind=method.request_type)
+        async with body_read_by(gateway, request, read) as (message, options, body):
+            reply = await call_unary(gateway, passed_on, message, options, body)
+        return Response(await gateway.json_of(request.scope, reply, method.reply_type), media_type=JSON_TYPE)
 
     return answer
 
 
-@asynccontextmanager
-async def json_body(
+def json_body(
     gateway: Gateway, request: Request, make: Callable[[Buffer], T]
+) -> AbstractAsyncContextManager[tuple[T, CallOptions, Body]]:
+    """Read the JSON body of a request like `body_read_by`; a large body goes to the thread of JSON."""
+    return body_read_by(gateway, request, lambda data: gateway.json.made_of(data, make))
+
+
+@asynccontextmanager
+async def body_read_by(
+    gateway: Gateway, request: Request, read: Callable[[Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Read the JSON body of a request; give what `make` makes of it, the options of its call, and the body.
+    """Receive the JSON body of a request; yield the result of `read` for it, the options of its call, and the body.
 
     Raises:
         ProblemError: The body or a header cannot be used.
@@ -54,14 +61,12 @@ async def json_body(
         options = call_options(request.scope, send_peer=gateway.upstream.private)
         data = await body.read()
         record_of(request.scope).request_bytes = body.size_bytes
-        made = await gateway.json.made_of(data, make)
+        made = await read(data)
         del data
         yield made, options, body
 
 
-async def call_unary(
-    gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body
-) -> Message:
+async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options: CallOptions, body: Body) -> Any:
     """Call the server for as long as the caller is there; the body of the HTTP request is read to its end before.
 
     Raises:
@@ -71,7 +76,7 @@ async def call_unary(
     with calling(options, method.path) as traced:
         call = gateway.upstream.unary(method, request, traced)
         gone = asyncio.ensure_future(body.disconnected())
-        answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
+        answer: asyncio.Future[Any] = asyncio.ensure_future(reply_of(call))
         try:
             await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
@@ -83,7 +88,7 @@ async def call_unary(
             call.cancel()  # in case nobody has waited for it yet
 
 
-async def reply_of(call: asyncio.Task[Message]) -> Message:
+async def reply_of(call: asyncio.Task[Any]) -> Any:
     """Return the reply of a call; raise ProblemError if it fails."""
     try:
         return await call
@@ -110,7 +115,7 @@ class StreamMethod:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
+        gateway, kind = self._gateway, self._method.reply_type
         with gateway.body_of(scope, receive) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
             options = call_options(scope, send_peer=gateway.upstream.private)
@@ -119,10 +124,10 @@ class StreamMethod:
                 await _begin(send)
                 try:
                     if first is not None:
-                        await _line(send, await gateway.json_of(scope, first))
+                        await _line(send, await gateway.json_of(scope, first, kind))
                         del first
                     async for reply in replies:
-                        await _line(send, await gateway.json_of(scope, reply))
+                        await _line(send, await gateway.json_of(scope, reply, kind))
                 except ProblemError as error:
                     record = record_of(scope)
                     record.code = error.problem.code
@@ -131,7 +136,7 @@ class StreamMethod:
                     record_of(scope).request_bytes = body.size_bytes
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
+    async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[bytes]:
         """Yield the replies of the server; raises ProblemError, and DisconnectedError once the caller is gone."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
@@ -139,7 +144,7 @@ class StreamMethod:
                 sent = None
             else:
                 sent = await self._gateway.json.read(await body.read(), self._method.request_type)
-            writer = _Writer(self._gateway, self._method, body, upstream.stream(self._method, sent, traced))
+            writer = _Writer(self._gateway, self._method, body, upstream.stream(unparsed(self._method), sent, traced))
             sending = asyncio.create_task(writer.run())
             try:
                 async for reply in writer.call:

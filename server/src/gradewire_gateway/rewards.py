@@ -24,7 +24,7 @@ from gradewire.transport import Metadata, Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.json_methods import JSON_TYPE, Endpoint, json_body
+from gradewire_gateway.json_methods import JSON_TYPE, Endpoint, body_read_by, json_body
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
 from gradewire_gateway.requests import with_bearer
 from gradewire_gateway.settings import RewardPostSettings
@@ -251,16 +251,18 @@ async def _rewards(
 
 def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
     """Return the endpoint for posts that are answered without the server."""
-
-    def reply_to(data: Buffer) -> Response:
-        posted = read_object(data)
-        return _readable(lambda: _written(write(posted)))
+    work = partial(_plain_reply, write=write)
 
     async def answer(request: Request) -> Response:
-        async with json_body(gateway, request, reply_to) as (reply, _options, _body):
-            return reply
+        async with body_read_by(gateway, request, partial(gateway.json.convert, work=work)) as (reply, _options, _body):
+            return Response(reply, media_type=JSON_TYPE)
 
     return answer
+
+
+def _plain_reply(data: Buffer, write: Callable[[Body], PostReply]) -> bytes:
+    posted = read_object(data)
+    return bytes(_readable(lambda: _written(write(posted))).body)
 
 
 def _readable(read: Callable[[], T]) -> T:

@@ -87,7 +87,8 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._has_token = isinstance(record_of(self.cycle.scope).caller, str)
+        scope: Any = self.cycle.scope
+        self._has_token = isinstance(record_of(scope).caller, str)
         self._set_idle()
         # From here uvicorn's own keep-alive time runs, but for what was sent before the reply was.
         if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gradewire_proto.tracing.otel import OtelSpan
 
 
+Sent: TypeAlias = Message | bytes
+"""A message, or its bytes for a method whose messages stay bytes."""
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
 _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
@@ -91,7 +93,7 @@ class Upstream:
         for connection in self._pool.connections:
             await connection.channel.close()
 
-    def unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> asyncio.Task[Message]:
+    def unary(self, method: RpcMethod[Any, Any], request: Sent, options: CallOptions) -> asyncio.Task[Any]:
         """Make a call with one request and one reply, which is cancelled with the task.
 
         Where a process stops or is lost, another one is asked: no harm is done where both do the work. The task raises
@@ -100,7 +102,7 @@ class Upstream:
         return asyncio.create_task(self._unary(method, request, options))
 
     def stream(
-        self, method: RpcMethod[Any, Any], sent: Message | AsyncIterator[Message] | None, options: CallOptions
+        self, method: RpcMethod[Any, Any], sent: Sent | AsyncIterator[Message] | None, options: CallOptions
     ) -> StreamCall:
         """Begin a call with many replies; of None the requests are written to it."""
         connection = self._take()
@@ -113,7 +115,7 @@ class Upstream:
         call.add_done_callback(on_end)
         return call
 
-    async def _unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> Message:
+    async def _unary(self, method: RpcMethod[Any, Any], request: Sent, options: CallOptions) -> Any:
         ends_s = None if options.timeout_s is None else time.monotonic() + options.timeout_s
         tried: list[ServerConnection] = []
         while True:
@@ -123,7 +125,7 @@ class Upstream:
             call = connection.start(method, request, timeout_s=left_s, metadata=options.metadata)
             connection.calls += 1
             try:
-                reply: Message = await call
+                reply = await call
                 if len(self._pool.connections) > 1 and any(
                     key == STOPPING_KEY for key, _ in await call.trailing_metadata()
                 ):

@@ -1,12 +1,9 @@
 """Methods and messages of the protos in their JSON form, with faults by the path of the field."""
 
-import asyncio
-import gc
 import json
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -49,6 +46,11 @@ def all_methods() -> tuple[RpcMethod, ...]:
 def method_at(path: str) -> RpcMethod:
     """Return the method with a path; raise StopIteration for an unknown path."""
     return next(method for method in all_methods() if method.path == path)
+
+
+def unparsed(method: RpcMethod) -> RpcMethod:
+    """Return the method with requests and replies that stay bytes."""
+    return replace(method, request_type=bytes, reply_type=bytes)
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:
@@ -245,8 +247,6 @@ _UNFIT: Final = (
     SystemError,  # protobuf raises it for half of a surrogate pair as an enum's name
 )
 """Raised for JSON values that fit no field of a kind."""
-_LARGE_BYTES: Final = 2 << 10
-"""The size above which JSON is read on the thread: below, even a message full of faults takes at most 5 ms."""
 _MOST_VALUES: Final = 1 << 18
 """A list of so many is read in some ten milliseconds, in which Python runs no other thread."""
 _MOST_DIGITS: Final = 1000
@@ -256,39 +256,6 @@ _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
 _MOST_MESSAGE_CHARACTERS: Final = 300
 
 M = TypeVar("M", bound=Message)
-T = TypeVar("T")
-
-
-class Json:
-    """A reader and writer of JSON, with one thread for all that is large, which bounds what reading takes at a time."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
-
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    async def read(self, data: Buffer, kind: type[M], at: str = "") -> M:
-        """Return a message from its JSON form; as `read_message`."""
-        return await self.made_of(data, lambda data: read_message(data, kind, at))
-
-    async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
-        """Return what `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
-        return await self.run(len(data), lambda: make(data))
-
-    async def write(self, message: Message, hold: Callable[[int], None]) -> bytes:
-        """Return the JSON form of a message on one line, without a line end; `hold` gets the size of a large one."""
-        size_bytes = message.ByteSize()
-        if size_bytes >= _LARGE_BYTES:
-            hold(size_bytes)
-        return await self.run(size_bytes, lambda: write_message(message))
-
-    async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
-        """Return what `work` returns, which goes through so many bytes: if they are many, on the thread."""
-        if size_bytes < _LARGE_BYTES:
-            return work()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
 
 
 def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
@@ -340,20 +307,6 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 def _written(value: object) -> str:
     return f"[{', '.join(map(_encode, value))}]" if isinstance(value, list) else _encode(value)
-
-
-def _without_collections(work: Callable[[], T]) -> T:
-    """Return what `work` returns; Python looks for no cycles meanwhile.
-
-    JSON has none, and Python would go through all that is read again and again.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        return work()
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _whole(digits: str) -> int:

@@ -24,7 +24,7 @@ class Strain:
 
     Attributes:
         late_s: The longest that a turn of its event loop was late.
-        peak_bytes: The most memory that it had, without what was asked before.
+        peak_bytes: The most memory that it and its children had, without what was asked before.
     """
 
     late_s: float
@@ -92,12 +92,20 @@ async def _main(given: dict[str, Any]) -> None:
     await serve(settings, listening, until=until_closed)
 
 
+def _processes() -> list[Path]:
+    """This process and its children."""
+    children = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
+    return [Path("/proc/self"), *(Path("/proc") / pid for found in children for pid in found)]
+
+
 def _forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
+    for process in _processes():
+        (process / "clear_refs").write_text("5")
 
 
 def _peak_bytes() -> int:
-    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) << 10
+    statuses = [(process / "status").read_text() for process in _processes()]
+    return sum(int(status.partition("VmHWM:")[2].split()[0]) << 10 for status in statuses)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class ServerConnection:
         process_known: True if the server has reported the process, or that it has only one.
         retired: True if the connection gets no more calls and is closed after the running ones.
         refused_until_s: Time until which the process counts as overloaded.
-        callables: Functions that start a call, by the method's path.
+        callables: Functions that start a call, by the method's path and type of requests.
     """
 
     channel: "grpc.aio.Channel"
@@ -51,7 +51,7 @@ class ServerConnection:
     avoided_until_s: float = 0.0
     refused_until_s: float = 0.0
     turn: int = 0
-    callables: dict[str, Any] = field(default_factory=dict)
+    callables: dict[tuple[str, type], Any] = field(default_factory=dict)
 
     def start(
         self,
@@ -62,15 +62,16 @@ class ServerConnection:
         metadata: Metadata | None,
     ) -> Any:
         """Start a call with one request, a stream of requests, or (None) requests written later."""
-        begin = self.callables.get(method.path)
+        key = method.path, method.request_type
+        begin = self.callables.get(key)
         if begin is None:
             kinds = [
                 "stream" if is_stream else "unary" for is_stream in (method.client_streaming, method.server_streaming)
             ]
-            begin = self.callables[method.path] = getattr(self.channel, "_".join(kinds))(
+            begin = self.callables[key] = getattr(self.channel, "_".join(kinds))(
                 method.path,
-                request_serializer=method.request_type.SerializeToString,
-                response_deserializer=method.reply_type.FromString,
+                request_serializer=getattr(method.request_type, "SerializeToString", None),
+                response_deserializer=getattr(method.reply_type, "FromString", None),
             )
         return begin(sent, timeout=timeout_s, metadata=metadata)
 

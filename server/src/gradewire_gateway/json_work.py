@@ -1,0 +1,191 @@
+"""Read and write JSON without holding up the event loop: large bodies on a thread, the largest in a child process.
+
+Python runs one thread of a process at a time. With a body of megabytes on a thread, the event loop would wait up to
+0.2 s for its next step.
+"""
+
+import asyncio
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from gradewire_gateway.problems import Problem, ProblemError
+from gradewire_gateway.wire import Buffer, read_message, write_message
+
+Work: TypeAlias = Callable[[Buffer], bytes]
+"""A function that converts a body and may raise ProblemError; one of a module, so that it can be pickled."""
+T = TypeVar("T")
+
+_LARGE_BYTES: Final = 2 << 10
+"""The size from which JSON goes to a thread. Below, even a message full of faults takes at most 5 ms."""
+_HUGE_BYTES: Final = 64 << 10
+"""The size from which JSON goes to the child process."""
+_TRIES: Final = 2
+_NICENESS: Final = 5
+
+
+class Json:
+    """A reader and writer of JSON, with one thread for large bodies and one child process for the largest."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
+        self._waiter = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json-process")
+        self._process = _JsonProcess()
+
+    def close(self) -> None:
+        """End the threads and the process; requests that they work on fail."""
+        self._process.close()
+        self._waiter.shutdown(cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def read(self, data: Buffer, kind: type[Message], at: str = "") -> bytes:
+        """Return a message's bytes from its JSON form; raise ProblemError like `read_message`."""
+        return await self.convert(data, partial(_read, kind=kind, at=at))
+
+    async def write(self, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
+        """Return the JSON form of a message's bytes on one line; call `hold` with the size of a large message."""
+        if len(data) >= _LARGE_BYTES:
+            hold(len(data))
+        return await self.convert(data, partial(_write, kind=kind))
+
+    async def convert(self, data: Buffer, work: Work) -> bytes:
+        """Return the result of `work` for a body; a very large body goes to the child process."""
+        if len(data) < _HUGE_BYTES:
+            return await self.run(len(data), lambda: work(data))
+        return await asyncio.get_running_loop().run_in_executor(self._waiter, self._process.run, work, data)
+
+    async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
+        """Return the result of `make` for a body, which may raise ProblemError; a large body goes to the thread."""
+        return await self.run(len(data), lambda: make(data))
+
+    async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
+        """Return the result of `work`, which processes `size_bytes`; if these are many, run it on the thread."""
+        if size_bytes < _LARGE_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
+
+
+def _read(data: Buffer, kind: type[Message], at: str) -> bytes:
+    return read_message(data, kind, at).SerializeToString()
+
+
+def _write(data: Buffer, kind: type[Message]) -> bytes:
+    return write_message(kind.FromString(bytes(data)))
+
+
+def _without_collections(work: Callable[[], T]) -> T:
+    """Return the result of `work`, and search for no reference cycles meanwhile.
+
+    JSON has no cycles, and each search would visit everything that has been read so far.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return work()
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _JsonProcess:
+    """The child process, which starts with the first body and again if it was lost; `run` on one thread only."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """End the process for good."""
+        self._closed = True
+        self._end()
+
+    def run(self, work: Work, data: Buffer) -> bytes:
+        """Return the result of `work` in the process.
+
+        Raises:
+            ProblemError: `work` raised it, or the process was lost twice with this body.
+            RuntimeError: `work` has a defect.
+        """
+        for _ in range(_TRIES):
+            try:
+                problem, result = _exchange(self._running(), work, data)
+            except (OSError, EOFError, pickle.UnpicklingError):  # the process was killed, perhaps for its memory
+                self._end()
+                continue
+            if isinstance(problem, Problem):
+                raise ProblemError(problem)
+            if problem is not None:
+                raise RuntimeError(f"the JSON process failed: {problem}")
+            return result
+        detail = "the gateway could not process the body: try again, or send fewer items at a time"
+        raise ProblemError(Problem(503, "unavailable", detail, retry_after_s=1.0))
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._closed:
+            raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again"))
+        if self._child is None:
+            command = [sys.executable, "-m", "gradewire_gateway.json_work"]
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
+        return self._child
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            with suppress(OSError):  # a body that was not sent completely
+                child.communicate()
+
+
+def _exchange(child: "subprocess.Popen[bytes]", work: Work, data: Buffer) -> tuple[Problem | str | None, bytes]:
+    """Send a body to the process; return the problem, the text of a defect or None, and the result."""
+    requests: Any = child.stdin
+    replies: Any = child.stdout
+    pickle.dump((work, len(data)), requests)
+    requests.write(data)
+    requests.flush()
+    problem, size_bytes = pickle.load(replies)  # noqa: S301 - from our own child
+    result: bytes = replies.read(size_bytes)
+    if len(result) < size_bytes:
+        raise EOFError
+    return problem, result
+
+
+def main() -> None:
+    """Answer requests from standard input on standard output until the gateway ends."""
+    # The event loop and the encoders go first if the machine is busy.
+    os.nice(_NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches this process, but the gateway still needs it
+    gc.disable()
+    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            work, size_bytes = pickle.load(requests)  # noqa: S301 - from the gateway that started this process
+            problem, result = _outcome(work, requests.read(size_bytes))
+            pickle.dump((problem, len(result)), replies)
+            replies.write(result)
+            replies.flush()
+            del result
+
+
+def _outcome(work: Work, data: bytes) -> tuple[Problem | str | None, bytes]:
+    try:
+        return None, work(data)
+    except ProblemError as error:
+        return error.problem, b""
+    except Exception:  # noqa: BLE001 - the gateway logs it
+        return traceback.format_exc(), b""
+
+
+if __name__ == "__main__":
+    main()
