@@ -3,14 +3,18 @@
 import asyncio
 import json
 import os
+import selectors
 import socket
 import time
 from contextlib import ExitStack
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from tests.support.servers.gateway import SCORE, connections, gateway_over
 from tests.support.servers.wire import Wire, wire_server
+
+from gradewire_gateway.serving import new_event_loop
 
 GET = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
 SMALL = json.dumps({"items": [{"references": ["a"], "prediction": "a"}], "metrics": [{"exactMatch": {}}]}).encode()
@@ -156,3 +160,22 @@ async def test_an_idle_connection_with_an_accepted_token_makes_room_last() -> No
             assert await connection.ended()
         await known.post(SCORE, b"{}", "authorization: Bearer right")
         assert await known.status() == 200
+
+
+async def test_one_turn_of_the_loop_has_few_events_and_every_one_gets_its_turn() -> None:
+    loop: Any = new_event_loop()
+    pairs = [socket.socketpair() for _ in range(100)]
+    selector = loop._selector
+    try:
+        for reader, writer in pairs:
+            writer.send(b"x")
+            selector.register(reader, selectors.EVENT_READ)
+        turns = [{key.fileobj for key, _ in selector.select(0)} for _ in range(8)]
+        assert {len(turn) for turn in turns} == {32}
+        assert set.union(*turns) == {reader for reader, _ in pairs}, "although none is ever read"
+    finally:
+        for reader, writer in pairs:
+            selector.unregister(reader)
+            reader.close()
+            writer.close()
+        loop.close()

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tests.support.event_loop import taking_turns
 
-from gradewire_gateway.serving import bind, serve
+from gradewire_gateway.serving import bind, new_event_loop, serve
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -109,4 +109,5 @@ def _peak_bytes() -> int:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(json.loads(sys.argv[1])))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_main(json.loads(sys.argv[1])))
