@@ -25,12 +25,12 @@ CASES: dict[str, dict[str, Any]] = {
         **MONITORED,
     },
     "external": {
-        "triton": {"mode": "external", "url": "triton.example:8001", "tokenSecret": "proxy"},
+        "triton": {"mode": "external", "url": "grpcs://triton.example:8001", "tokenSecret": "proxy"},
         "redis": {"mode": "external", "existingSecret": "redis", "macSecret": "mac"},
         "models": {"mode": "claim", "existingClaim": "models"},
         "judge": {"existingClaim": "judges"},
         "autoscaling": {"metric": "cpu"},
-        "settings": {"triton_tls": True, "memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
+        "settings": {"memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
         **MONITORED,
     },
     "alone": {

@@ -93,7 +93,7 @@ def make_scorer(settings: RewardPostSettings, transport: Transport | None = None
     Raises:
         InvalidRequest: They cannot; the message names the setting without its `rewards_`.
     """
-    given = asdict(settings)
+    given = asdict(settings) | {"hold_s": settings.deadline_s * 2 / 3}
     del given["slime_key"]
     return scorer_of(given, transport=transport)
 

@@ -101,8 +101,8 @@ class RewardPostSettings:
         policy: What becomes of samples that could not be scored: exclude, raise, hold, value.
         value: The reward of such samples with the policy "value"; with it alone.
         empty_value: The reward of a completion without an answer; None: it is excluded.
-        deadline_s: Of one post, seconds; a caller's Connect-Timeout-Ms may shorten it.
-        hold_s: How long "hold" tries again, seconds.
+        deadline_s: Deadline of one post in seconds, which a caller's Connect-Timeout-Ms may shorten. Policy "hold"
+            retries for two thirds of it more.
         max_failure_rate: Share of failures among the last 512 rewards of a caller above which all posts fail; 1: never.
         slime_key: Name under which slime reads the reward (its --reward-key); empty: the reply is the number.
     """
@@ -114,7 +114,6 @@ class RewardPostSettings:
     value: float | None = None
     empty_value: float | None = None
     deadline_s: float = 60.0
-    hold_s: float = 40.0
     max_failure_rate: float = 1.0
     slime_key: str = ""
 

@@ -159,7 +159,7 @@ class TritonClient:
         self._control_timeout_s = min(config.timeout_s, _CONTROL_TIMEOUT_S)
         self._headers = {"authorization": f"Bearer {config.token}"} if config.token else None
         self._client: Any = InferenceServerClient(
-            config.url,
+            config.address,
             ssl=config.tls,
             root_certificates=_text(config.tls_ca),
             private_key=_text(config.tls_key),

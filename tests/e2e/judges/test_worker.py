@@ -51,7 +51,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> dict[str
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("judged"), **settings, judge_preload=True) as process:
+    with ServerProcess(tmp_path_factory.mktemp("judged"), **settings, preload="judge") as process:
         yield process
 
 

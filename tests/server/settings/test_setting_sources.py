@@ -111,15 +111,14 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
     assert Settings.load().engine.triton is None
     triton = Settings.load(
         backend="triton",
-        triton_url="host:8001",
-        triton_tls=True,
+        triton_url="grpcs://host:8001",
         triton_tls_ca=tmp_path / "ca",
         triton_token="hunter2",  # noqa: S106 - nothing is behind it
         triton_max_in_flight=5,
         triton_repair=False,
     ).engine.triton
     assert triton is not None
-    assert (triton.url, triton.tls, triton.tls_ca, triton.token) == ("host:8001", True, tmp_path / "ca", "hunter2")
+    assert (triton.address, triton.tls, triton.tls_ca, triton.token) == ("host:8001", True, tmp_path / "ca", "hunter2")
     assert (triton.max_in_flight, triton.repair) == (5, False)
     assert "hunter2" not in repr(triton)
 
@@ -132,8 +131,13 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"backend": "triton", "triton_url": "host:0"}, "triton_url must be HOST:PORT"),
         ({"backend": "triton", "triton_url": "host:65536"}, "triton_url must be HOST:PORT"),
         ({"backend": "triton", "triton_url": " host:8001"}, "triton_url must be HOST:PORT"),
-        ({"backend": "triton", "triton_tls_ca": "/c"}, "need triton_tls"),
-        ({"backend": "triton", "triton_tls": True, "triton_tls_cert": "/c"}, "triton_tls_cert and triton_tls_key go"),
+        ({"backend": "triton", "triton_url": "grpcs://host"}, "triton_url must be HOST:PORT"),
+        ({"backend": "triton", "triton_tls_ca": "/c"}, "to begin with grpcs://"),
+        (
+            {"backend": "triton", "triton_url": "grpcs://host:8001", "triton_tls_cert": "/c"},
+            "triton_tls_cert and triton_tls_key go",
+        ),
+        ({"judge_backend": "none", "preload": "judge"}, "preload: judge needs a judge"),
         ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),

@@ -35,6 +35,7 @@ _DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
+_GRPCS: Final = "grpcs://"
 _PORTS: Final = 65_536
 
 
@@ -244,13 +245,9 @@ class TritonConfig:
     """Triton's address and the manner of asking it."""
 
     url: Annotated[str, Setting("triton_url")] = "127.0.0.1:8001"
-    """HOST:PORT of Triton's gRPC.
+    """HOST:PORT of Triton's gRPC, or grpcs://HOST:PORT for TLS.
 
-    Set it if Triton runs on another machine."""
-    tls: Annotated[bool, Setting("triton_tls")] = False
-    """Use TLS to Triton.
-
-    Set it if Triton is reached over a network."""
+    Set it if Triton runs on another machine; use TLS over a network."""
     tls_ca: Annotated[OptionalPath, Setting("triton_tls_ca")] = None
     """Trust this authority for Triton's certificate (PEM).
 
@@ -284,15 +281,27 @@ class TritonConfig:
 
     Turn it off if others decide on Triton's models."""
 
+    @property
+    def tls(self) -> bool:
+        """True if Triton is reached over TLS."""
+        return self.url.startswith(_GRPCS)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of Triton's gRPC."""
+        return self.url.removeprefix(_GRPCS)
+
     def __post_init__(self) -> None:
-        host, _, port = self.url.rpartition(":")
+        host, _, port = self.address.rpartition(":")
         usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
-        if not host or not usable or "/" in self.url or any(letter.isspace() for letter in self.url):
-            raise ValueError("triton_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)")
+        if not host or not usable or "/" in host or any(letter.isspace() for letter in host):
+            raise ValueError(
+                "triton_url must be HOST:PORT of Triton's gRPC (its default port is 8001), or grpcs://HOST:PORT"
+            )
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")
         if not self.tls and (self.tls_ca or self.tls_cert):
-            raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
+            raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_url to begin with grpcs://")
 
 
 @dataclass(frozen=True, slots=True, config=group("Encoders"))
@@ -308,9 +317,9 @@ class EngineConfig:
 
     Empty: the catalog's default. Set it to change the encoder for all callers."""
     preload: Annotated[Names, Setting("preload")] = ()
-    """Load these models at start too.
+    """Load these encoders at start too; "judge" loads the judge.
 
-    Set it if the first request with another model must not wait."""
+    Set it if the first request with another encoder or with the judge must not wait."""
     triton: TritonConfig | None = None
     """Triton that runs encoders; None: they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)

@@ -104,11 +104,7 @@ class RemoteJudgeConfig:
     url: Annotated[str, Setting("judge_url", everyday=True)] = ""
     """Ask the judge on this server (http://HOST:PORT/v1).
 
-    HOST:PORT for a judge in Triton."""
-    tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
-    """Use TLS to the judge's Triton.
-
-    Set it if that Triton is reached over a network."""
+    HOST:PORT for a judge in Triton, grpcs://HOST:PORT for TLS to it."""
     token: Annotated[Secret, Setting("judge_token")] = field(default="", kw_only=True, repr=False)
     """Send this API key to the judge's server.
 
@@ -174,10 +170,8 @@ class JudgeConfig:
     """Use this judge for requests that name none.
 
     Empty: the catalog's default, or the model of judge_remote_model."""
-    preload: Annotated[bool, Setting("judge_preload")] = False
-    """Load the judge at start, not at its first use.
-
-    Set it if the first judged request must not wait."""
+    preload: bool = False
+    """Load the judge at start, not at its first use."""
     max_queue_items: Count = 4096
     """Questions that may wait for a judge; further ones fail with the time to try again."""
     embedded: EmbeddedJudgeConfig | None = None

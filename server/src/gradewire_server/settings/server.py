@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic.dataclasses import dataclass
 
@@ -42,6 +42,9 @@ from gradewire_server.settings.transport import (
     ShutdownConfig,
     TracingConfig,
 )
+
+_JUDGE: Final = "judge"
+"""Stands for the judge among the names of `preload`."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Server"))
@@ -117,7 +120,13 @@ class Settings:
             without=[group for group, is_unused in unused.items() if is_unused],
             given=given,
         )
-        return replace(made, capacity=capacity_of(made.capacity, made.memory.limit_bytes, count))
+        engine, names = made.engine, made.engine.preload
+        engine = replace(
+            engine,
+            preload=tuple(name for name in names if name != _JUDGE),
+            judge=replace(engine.judge, preload=_JUDGE in names),
+        )
+        return replace(made, engine=engine, capacity=capacity_of(made.capacity, made.memory.limit_bytes, count))
 
     @property
     def process_count(self) -> int:
@@ -174,6 +183,8 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
 
 def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
     judges = given["judge_backend"]
+    if judges == "none" and _JUDGE in given["preload"]:
+        yield f"preload: {_JUDGE} needs a judge; set judge_backend or leave it out"
     if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
         yield "otlp_endpoint needs OpenTelemetry's libraries. Run: pip install 'gradewire[otel]'"
     if "triton" in {given["backend"], judges} and find_spec("tritonclient") is None:

@@ -117,13 +117,9 @@ class RewardsConfig:
 
     Set it to punish completions that do not answer."""
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
-    """Give up a post after this time.
+    """Give up a post after this time; policy hold retries for two thirds of it more.
 
-    Keep it below the framework's own limit. A caller may ask for a shorter one."""
-    hold_s: Annotated[PositiveSeconds, Setting("rewards_hold_s")] = 40.0
-    """Retry this long with policy hold.
-
-    Raise it if a restart of the server takes longer."""
+    Keep both together below the framework's own limit. A caller may ask for a shorter one."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
     """Fail a caller's posts above this share of failed rewards.
 

@@ -241,10 +241,10 @@ class TritonJudges(RemoteBackend):
 
     def __init__(self, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         try:
-            triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
+            triton = TritonConfig(config.url, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
             raise ValueError(
-                f"{errors.ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
+                f"{errors.ADDRESS_SETTING} must be HOST:PORT of Triton's gRPC (its default port is 8001), or grpcs://HOST:PORT"
             ) from error
 
         async def server() -> TritonServer:
