@@ -181,7 +181,7 @@ def _iterate(
             yield from batch
     finally:
         reader.close()
-        with contextlib.suppress(ClientClosed, ForkedClientError):  # its loop has ended, or runs in the parent
+        with contextlib.suppress(ClientClosed, ForkedClientError):  # the loop has ended, or runs in the parent
             loop.run(finish())
 
 
