@@ -79,7 +79,10 @@ def test_a_judge_is_for_judges_and_a_model_for_encoders(command: Command, tmp_pa
     smile, lave, verdict = stub.requests[-1].metrics
     assert (smile.smile.model, lave.lave.model, verdict.judge_verdict.model) == ("tiny", "good", "toy")
     refused = command("score", file, "--metrics", "smile", "--judge", "good", stub=stub)
-    assert (refused.exit_code, refused.stderr) == (2, "Error: judge: none of the metrics has a judge: leave judge out\n")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "Error: judge: none of the metrics has a judge: leave judge out\n",
+    )
     refused = command("score", file, "--metrics", "lave", "--model", "tiny", stub=stub)
     assert "for a judge use judge," in refused.stderr
 
