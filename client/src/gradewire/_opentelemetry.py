@@ -56,7 +56,7 @@ def engine_span() -> Iterator[None]:
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""Score of a comparison, by winner: the points of answer A."""
+"""Score in a comparison's event, by winner."""
 
 
 @contextmanager

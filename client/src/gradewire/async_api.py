@@ -206,7 +206,7 @@ class AsyncClient(ClientBase):
     ) -> PrepareReport:
         """Prepare references before answers arrive, and store synthetic answers for `synthetic="prepared"`.
 
-        The server keeps finished work, so repeat the call to resume an interrupted one.
+        The server keeps finished work. To resume an interrupted call, repeat it.
 
         Args:
             entries: `ReferenceEntry`s, mappings with their keys, items, or a table with one entry per row.

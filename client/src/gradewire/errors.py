@@ -112,10 +112,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what h
 
 @contextmanager
 def needed_by(user: str, install: str = "") -> Iterator[None]:
-    """Raise MissingExtra if an import in the `with` block fails.
-
-    The message says that `user` needs the package, and to install `install` (by default the package itself).
-    """
+    """Raise MissingExtra, which says that `user` needs `install`, if an import in the `with` block fails."""
     try:
         yield
     except ImportError as error:

@@ -202,12 +202,12 @@ _ITEMS: Final = RowFormat("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FI
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Return an item's message, or its problem if it cannot be sent in `max_bytes`. Never raises."""
+    """Return an item's message of at most `max_bytes`, or the reason why it cannot be sent. Never raises."""
     return encode_row(_ITEMS, index, item, max_bytes=max_bytes, images=images)
 
 
 def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
-    """Return the message of an item or a pair, or its problem, like `encode_item`."""
+    """Return the message of an item or a pair, or the reason why it cannot be sent; see `encode_item`."""
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}

@@ -117,8 +117,8 @@ class Comparison:
         message: The error and its remedy; empty when OK.
         warnings: Notes on the verdict.
         decided_by: "judge", or "rule" if the answers look the same; empty without a winner.
-        prompt_tokens: Number of tokens that the judge read in both orders; 0 if the judge's server does not count.
-        generated_tokens: Number of tokens that the judge wrote; 0 if the judge's server does not count.
+        prompt_tokens: Number of tokens that the judge read in both orders; 0 if its server does not report them.
+        generated_tokens: Number of tokens that the judge wrote; 0 if its server does not report them.
         cache_hits: Number of verdicts by source.
         timing: Seconds by type of work.
         provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.

@@ -91,8 +91,8 @@ class PrepareReport:
         synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.
         fallbacks: Prepared entries with a reference used as its own synthetic answer, because the judge wrote no good
             sentence (UNPARSABLE).
-        synthetic_answers: With `generate`, synthetic answers by entry index, without rejected entries. An entry has one
-            for each reference; None means that it is missing.
+        synthetic_answers: With `generate`, synthetic answers by entry index, without rejected entries. Each entry has
+            one answer per reference, or None if the answer is missing.
         generation: With `generate`, the judge and its prompt.
         corpus_digest: With `immutable`, a digest (32 hex digits) of the set's entries, which never change.
     """

@@ -197,7 +197,7 @@ class CacheHits:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds that the server spent, by type of work. Work shared by several items counts in full for each of them."""
+    """Seconds that the server spent, by type of work. Work shared by several items counts in full for each item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0

@@ -46,8 +46,8 @@ class Endpoint:
         connections: Maximum number of connections; 0 means enough to reach every server process.
 
     Raises:
-        InvalidRequest: An argument has a wrong type, or a header cannot contain the token's characters. gRPC would
-            report such errors only at the first call, or never.
+        InvalidRequest: An argument has a wrong type, or the token has characters that a header cannot contain. gRPC
+            would report such errors only at the first call, or never.
     """
 
     address: str
@@ -60,7 +60,7 @@ class Endpoint:
             ("address", self.address, str, "HOST:PORT"),
             ("token", self.token, str | None, "a string"),
             ("tls", self.tls, Tls | None, "gradewire.Tls(…)"),
-            ("connections", self.connections, int, "a whole number, or 0 to let the client choose"),
+            ("connections", self.connections, int, "a whole number (0 lets the client choose)"),
         )
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):

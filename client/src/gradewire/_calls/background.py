@@ -64,7 +64,7 @@ class BackgroundLoop:
                 "this call started in the parent process, which finishes it: call again in this process"
             )
         else:
-            # The lock ensures that work starts before `stop`, which then cancels it, or not at all.
+            # With the lock, a coroutine either starts before `stop`, which then cancels it, or does not start.
             with self._lock:
                 if not self._stopping:
                     return asyncio.run_coroutine_threadsafe(work, self.loop)

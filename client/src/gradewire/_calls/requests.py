@@ -29,7 +29,7 @@ SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
 _ELEMENT_BYTES = 8
 
 CHUNKS_IN_FLIGHT = 4
-# After this many consecutive failures, the client gives up the remaining requests.
+# After this many consecutive failures, the client gives up on the remaining requests.
 _GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
 
 ProgressCallback = Callable[[int, int], None]
@@ -120,7 +120,7 @@ class Deadline:
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row whose result is not complete. It is kept to be sent again, with the results so far by label."""
+    """A row without a complete result. The client keeps the row, to send it again, and its results so far, by label."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:
-        """Return a row's result; None while metrics are missing. Raise ServerFault for a result that does not fit."""
+        """Return a row's result; None while metrics are missing. Raise ServerFault for wrong metrics."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
         """Return the error for a call that must fit into one request but does not."""
@@ -293,7 +293,7 @@ class Batch(Generic[M, R]):
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                # Unless the server has a defect, the request was retried until the deadline, or a retry cannot help.
+                # The request was retried until the deadline, or no retry can help, unless the server has a defect.
                 beyond_help = not isinstance(error, ServerFault)
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:

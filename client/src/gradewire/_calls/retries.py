@@ -18,7 +18,7 @@ from gradewire_proto.wire_rules import Backoff
 SPREAD: Final = (0.8, 1.2)
 """Range of a random factor on each wait, so that a restarting server's clients do not return all at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
-# Minimum seconds for an attempt to succeed.
+# An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
 # A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one logs.
 _LOG_AFTER_S = 3.0

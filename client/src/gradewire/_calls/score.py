@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """Decode a message into a type with the same field names. `others` are values that need a conversion."""
+    """Decode a message into a type with the same field names. `others` has the values that need a conversion."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -323,8 +323,8 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         """Return the error for items that do not fit into one request, although a metric counts words over them."""
         return InvalidRequest(
             f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
-            f"one request, but these {rows} items do not fit into one: give at most {max_rows} items, with less text, "
-            f"in a call, {_REMEDY}"
+            f"one request, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
+            f"shorten them, {_REMEDY}"
         )
 
 
@@ -356,7 +356,7 @@ def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
 
 
 def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
-    """Raise InvalidRequest if a metric needs all items at once, because a stream never has all."""
+    """Raise InvalidRequest if a metric needs all items at once, because a stream has no complete list."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
             f"{', '.join(names)}: corpus=request counts weights over the items of one call, which a stream does not "

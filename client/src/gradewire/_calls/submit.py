@@ -153,7 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Copy the items, queue them and return a future. The future carries all errors, even from iterating."""
+        """Copy the items, queue them and return a future. It carries all errors, even from iterating over the items."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS: Final = 16
 """Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
-"""Default maximum number of connections per server process. It is above 1 because several may lead to one process."""
+"""Default maximum of connections per server process. It is above 1, because several may lead to the same process."""
 _AVOIDED_S: Final = 1.0
 """Seconds to avoid a connection after a call failed to reach the server."""
 _REFUSED_S: Final = 1.0

@@ -30,10 +30,10 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
-        "{at} does not know this call{said}. Check that it is a gradewire server, and upgrade it",
+        "{at} does not know this call{said}. Check that a gradewire server runs there, and upgrade it",
     ),
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
-    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() lists what is available"),
+    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this call{said}. models() lists what is available"),
     "UNAUTHENTICATED": (
         errors.AccessDenied,
         "{at} rejects the call{said}. Give the right token= (command: --token)",
@@ -47,7 +47,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
-    """Return the error for a gRPC code and the server's details. Without an address, the message is the details."""
+    """Return the error for a gRPC code and the server's details. Without an address, the details are the message."""
     said = f": {details.rstrip('.')}" if details else ""
     kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Check its log"))
     message = text.format(at=address, said=said) if address else details
@@ -105,7 +105,7 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} rejects this client's certificate: give one signed by an authority of the server's tls_client_ca, "
+            f"{at} rejects this client's certificate: give one signed by an authority in the server's tls_client_ca, "
             "as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
         )
     return ""
@@ -132,7 +132,7 @@ _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe
 
 
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
-    """Return the error for a failed gRPC call. Until the server has answered once, the address may be wrong."""
+    """Return the error for a failed gRPC call. If the server has never answered, the address may be wrong."""
     if error.details() == CUT_WHILE_WRITING:
         return errors.ServerUnreachable(f"{address} ended the stream while items were sent: check its log")
     details = error.details() or ""

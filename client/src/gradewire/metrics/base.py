@@ -118,7 +118,7 @@ class WireParameter:
 
 @cache
 def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
-    """Return the parameters of the metric with this name in `MetricSpec`, by name, in alphabetical order."""
+    """Return a metric's parameters by name, in alphabetical order. `metric` is its field in `MetricSpec`."""
     message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
     fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
     return {
@@ -142,8 +142,8 @@ class Metric:
     """A metric as a value: a name and typed parameters. None means the call's default, or else the server's.
 
     The fields have the same names as in the metric's message in types.proto, which determines the wire format, the
-    identifier and the checks. The extra field `reference_set` of some metrics names the set for a parameter with the
-    value "prepared".
+    identifier and the checks. Some metrics also have the field `reference_set`, which names the set to use if a
+    parameter is "prepared".
 
     Attributes:
         version: Required version of the metric's definition; None means any version.

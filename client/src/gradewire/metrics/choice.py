@@ -75,7 +75,7 @@ def format_metric_line(metric: Metric) -> str:
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return a metric's identifier with the preset, and those parameters of `keys` (or the version) that are set."""
+    """Return a metric's identifier with its preset, but only those other parameters and version that `keys` names."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -196,7 +196,7 @@ def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults)
         if not isinstance(label, str) or not label:
             raise InvalidRequest(f"metrics: {label!r} is not a label: give a string")
         if isinstance(written, str) and "," in written:
-            raise InvalidRequest(f"metrics[{label!r}] is several metrics: give each a label of its own")
+            raise InvalidRequest(f"metrics[{label!r}] contains several metrics: give each a label of its own")
     return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
 
 

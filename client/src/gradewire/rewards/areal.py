@@ -5,7 +5,7 @@ replaces AReaL's wrapper with an asynchronous one, which needs no pool and never
 reward it raises RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
-workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # not its name, which AReaL would wrap again in each episode
+workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
 use_in(workflow, metric="smile")
 ```
 """

@@ -104,7 +104,7 @@ Piece: TypeAlias = tuple[Group, range]
 
 
 class SampleRows(ItemMessages[ScoredItem]):
-    """The items of a call with one metric. Decoding is cheap, because it skips diagnostics and other metrics."""
+    """The items of a call with one metric. Results are cheap to decode, because they have no diagnostics."""
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
@@ -188,7 +188,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
         def on_done(_done: "asyncio.Future[None]") -> None:
             nonlocal waiting
             waiting -= 1
-            # If no caller waits for this batch any more, stop the server's work, but not that on a later batch.
+            # If no caller waits for this batch any more, stop the server's work, unless a later batch has started.
             if waiting == 0 and self._positions and self._first == first:
                 self.cancel()
 
@@ -300,7 +300,7 @@ class Gatherer:
         return label
 
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
-        """Return the scores of items that are sent together.
+        """Return the items' scores. The items are sent together.
 
         An item without a score at the deadline gets the status TIMEOUT. If no server could be reached, items get the
         status UNAVAILABLE; if the server has a defect, INTERNAL. Items that have a score keep it.

@@ -80,7 +80,7 @@ def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl names them
         index: Array of shape (samples,) with each sample's prompt.
         epsilon: Number added to the standard deviation before division.
         norm_adv_by_std_in_grpo: True to divide by the standard deviation; `config` overrides this.
-        config: The configuration section `algorithm`.
+        config: verl's configuration section `algorithm`.
     """
     if config is not None:
         norm_adv_by_std_in_grpo = bool(config.get("norm_adv_by_std_in_grpo", norm_adv_by_std_in_grpo))
