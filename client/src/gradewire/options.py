@@ -241,10 +241,10 @@ class CallOptions:
             TypeError: The method has no such option. The message has Python's wording.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
-        said: dict[str, Any] = {**options}
-        deadline_s = said.pop("deadline_s", None)
-        priority: Priority = said.pop("priority", None) or "normal"
-        return cls(metrics, MetricDefaults(**said), deadline_s, priority)
+        defaults: dict[str, Any] = {**options}
+        deadline_s = defaults.pop("deadline_s", None)
+        priority: Priority = defaults.pop("priority", None) or "normal"
+        return cls(metrics, MetricDefaults(**defaults), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
         """Return the metrics, with values from the call's options for parameters that they do not set.

@@ -214,17 +214,17 @@ def _generate(request: references_pb2.PrepareRequest, progress: references_pb2.P
 
 def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
-    told: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if prompt := getattr(metric, "prompt", None):
-        told["prompt"] = short_prompt(prompt)
+        changes["prompt"] = short_prompt(prompt)
     if metric.reads_prepared:
-        told["reference_set"] = reference_set or None
+        changes["reference_set"] = reference_set or None
     else:
         reference_set = ""
     return types_pb2.Provenance(
         metric=spec,
         name=metric.name,
         version=1,
-        line=format_metric_line(replace(metric, **told)),
+        line=format_metric_line(replace(metric, **changes)),
         reference_set=reference_set,
     )

@@ -48,7 +48,7 @@ class Retries:
 
     def __init__(self, left_s: Callable[[], float], *, resumed_after: tuple[type[TransportError], ...] = ()) -> None:
         self._left_s = left_s
-        self._tried_again_after: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
+        self._retried: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
         self._failures = 0
         self._failing_since = 0.0
         self._last: TransportError | None = None
@@ -68,7 +68,7 @@ class Retries:
         Raises:
             TransportError: The deadline is too near, or a retry cannot help. The message has the number of attempts.
         """
-        if not (isinstance(error, self._tried_again_after) and error.may_pass):
+        if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)
         if not self._failures:
             self._failing_since = time.monotonic()

@@ -159,10 +159,10 @@ class MetricDefaults:
         """Return the defaults for a metric's parameters, by name."""
         model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
-        said = {"preset": preset, "synthetic": self.synthetic, "model": model}
+        values = {"preset": preset, "synthetic": self.synthetic, "model": model}
         if metric.judge_parameter:
-            said[metric.judge_parameter] = self.judge
-        return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
+            values[metric.judge_parameter] = self.judge
+        return {name: value for name, value in values.items() if name in wire_parameters(metric.name)}
 
     def reach(self, metric: Metric) -> bool:
         """Return True if a default applies to the metric."""
@@ -233,11 +233,11 @@ def _choose(
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
-    said = defaults.of(metric)
+    values = defaults.of(metric)
     if metric.prepared_parameter and getattr(metric, "reference_set", None):
         # A metric that names a reference set reads it, even if the call's default is not "prepared".
-        said[metric.prepared_parameter] = "prepared"
-    missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
+        values[metric.prepared_parameter] = "prepared"
+    missing = {name: value for name, value in values.items() if value is not None and getattr(metric, name) is None}
     return replace(metric, **missing)
 
 
@@ -298,10 +298,10 @@ def _without_usual_preset(metric: Metric) -> Metric:
 
 
 def _as_labelled(metric: Metric) -> Metric:
-    told: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if hasattr(metric, "preset"):
         # The server's default preset is v1, so a metric without a preset equals one with v1.
-        told["preset"] = metric.preset or _USUAL_PRESET
+        changes["preset"] = metric.preset or _USUAL_PRESET
     if prompt := getattr(metric, "prompt", None):
-        told["prompt"] = short_prompt(prompt)
-    return replace(metric, **told) if told else metric
+        changes["prompt"] = short_prompt(prompt)
+    return replace(metric, **changes) if changes else metric

@@ -224,8 +224,8 @@ class RewardScorer:
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
             scores = await self._scores(samples, answers, gatherer, deadline_s)
             if trace is not UNTRACED:
-                told = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
-                trace.evaluated(samples, told)
+                results = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
+                trace.evaluated(samples, results)
         rewards = [self._reward(answer, score) for answer, score in zip(answers, scores, strict=True)]
         self._window.check(rewards)
         return self._settings.failures.settle(rewards)
