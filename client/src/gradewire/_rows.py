@@ -26,7 +26,7 @@ _ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
 _TEXT_KEYS: Final = ("text", "answer")
-"""Keys of the answer's text if the answer is an object, like in SQuAD and VQA."""
+"""Keys of the answer's text if an answer is an object (in the data sets SQuAD and VQA)."""
 _LONG_CHARACTERS: Final = 14
 _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
@@ -212,7 +212,7 @@ def texts_of(value: Any) -> list[str | None] | None:
     """Return the strings in the value of a list field, such as references; None if the value is missing.
 
     A single string or number becomes a list with one entry. A string that contains a list, for example from
-    `pandas.read_csv`, is parsed. An answer may be an object that contains its text, like in SQuAD and VQA.
+    `pandas.read_csv`, is parsed. An answer may be an object that contains the text (in the data sets SQuAD and VQA).
 
     Raises:
         UnreadableValueError: The value is not a list of strings. If an entry is wrong, the message begins with the

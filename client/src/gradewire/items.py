@@ -35,8 +35,8 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 
     Args:
         values: A picture or a list of pictures. Each is a file's bytes, a path (pathlib.Path), a data: URI or https
-            address (the server rejects other strings), a Pillow image, or a mapping with the key `bytes`, like in
-            Hugging Face datasets.
+            address (the server rejects other strings), a Pillow image, or a mapping with the key `bytes`, the format
+            of Hugging Face datasets.
 
     Raises:
         UnreadableValueError: A picture cannot be sent. The message begins with its index: "[1] is a float: …".

@@ -75,7 +75,7 @@ def format_metric_line(metric: Metric) -> str:
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return a metric's identifier with its preset, but only those other parameters and version that `keys` names."""
+    """Return a metric's identifier with its preset. `keys` selects the other parameters, and "version", to include."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -256,7 +256,7 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
         named[defaults.reference_set] = "the call"
     if len(named) > 1:
         said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
-        raise InvalidRequest(f"reference_set: {said}, but a call has only one set: leave one out, or make two calls")
+        raise InvalidRequest(f"reference_set: {said}, but a call has one set: leave one out, or make two calls")
     return next(iter(named), "")
 
 

@@ -67,7 +67,7 @@ def _head(text: str) -> tuple[str, str] | str:
     try:
         fields: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        return f"is not valid TOML: {error}"
+        return f"is not TOML: {error}"
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
             line = f"{field} = {example}"

@@ -266,8 +266,8 @@ async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None =
 async def verify(scorer: RewardScorer, body: Any) -> PostReply:
     """Answer a post from NeMo Gym 0.7 to `/verify`, with the request's fields and the reward.
 
-    Gym's replies must contain a number. A sample without a reward therefore gets 0, like in Gym's own servers, with
-    `mask_sample` set, so that Gym leaves the sample out. The reply also says why.
+    Gym's replies must contain a number. A sample without a reward therefore gets 0 and `mask_sample`, so that Gym
+    leaves the sample out. The reply also says why.
     """
     return await NEMO_GYM.answer(scorer, body)
 
