@@ -179,7 +179,7 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
         ({"references": ["a", None]}, "items[7].references[1] is missing (None or NaN): leave it out"),
         ({"references": [["a"], "b"]}, "items[7].references[0] is a list in a list"),
         ({"references": {"value": "a"}}, "items[7].references is an object with the keys value: give a list"),
-        ({"prediction": dt.date(2024, 5, 3)}, "items[7].prediction is a date (2024-05-03): dates can be written in many ways"),
+        ({"prediction": dt.date(2024, 5, 3)}, "items[7].prediction is a date (2024-05-03)"),
         ({"prediction": math.inf}, "items[7].prediction is inf: give a string or a finite number"),
         ({"prediction": math.nan}, 'items[7].prediction is nan: write ""'),
         ({"references": ["a", "\ud800"]}, "items[7].references[1] has a lone surrogate (U+D800 at character 0)"),
