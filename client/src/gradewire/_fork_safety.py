@@ -50,7 +50,7 @@ def keep_for_good(thing: object) -> None:
 
 
 def _after_fork() -> None:
-    global _grpc_is_inherited  # noqa: PLW0603 - true of the whole process
+    global _grpc_is_inherited  # noqa: PLW0603 - state of the process
     _grpc_is_inherited = _grpc_is_inherited or _GRPC_CORE in sys.modules
     for thing in list(_forgetful):
         thing.forget()

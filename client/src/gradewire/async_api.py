@@ -218,8 +218,7 @@ class AsyncClient(ClientBase):
                 has other entries. `report.pinned` is the set's name with its digest.
             progress: Called on the client's thread as entries are done; an exception ends the call.
             **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (default with a judge: prepared),
-                `model`, `deadline_s` (for the whole call; default: an hour, because encoding a large set takes long,
-                or a day with a judge).
+                `model`, `deadline_s` (for the whole call; default: an hour, or a day with a judge).
 
         Raises:
             InvalidRequest: An argument is wrong; the message names it.

@@ -45,15 +45,15 @@ class TransportError(GradewireError):
         self.retry_after_s = retry_after_s
 
 
-class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - reads as what happened, like httpx's names
+class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - named after the event, like httpx's errors
     """No server answers at the address, or the server is shutting down."""
 
 
-class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's word for it
+class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's name
     """The call did not finish within its deadline."""
 
 
-class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
+class Overloaded(TransportError):  # noqa: N818 - named after the event, like httpx's errors
     """The server is busy, or too many submitted items are pending.
 
     Attributes:
@@ -64,7 +64,7 @@ class Overloaded(TransportError):  # noqa: N818 - reads as what happened, like h
     of_quota = False
 
 
-class ServerFault(TransportError):  # noqa: N818 - reads as what happened, like httpx's names
+class ServerFault(TransportError):  # noqa: N818 - named after the event, like httpx's errors
     """The server has a defect, or another program answers at the address."""
 
     may_pass = False
@@ -74,23 +74,23 @@ class RequestError(GradewireError):
     """The request is at fault. The same call fails again until you change something."""
 
 
-class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's word for it
+class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's name
     """An argument is wrong; the message names it."""
 
 
-class NotReady(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
+class NotReady(RequestError):  # noqa: N818 - named after the event, like httpx's errors
     """Nothing that the call needs is loaded. The message says what is loaded, and how to get the rest."""
 
 
-class AccessDenied(RequestError):  # noqa: N818 - reads as what happened, like httpx's names
+class AccessDenied(RequestError):  # noqa: N818 - named after the event, like httpx's errors
     """The server does not know the token, or the token lacks a permission."""
 
 
-class InconsistentReplies(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
+class InconsistentReplies(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
     """Different metric versions or models computed one call's scores, so the scores must not be mixed."""
 
 
-class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
+class ClientClosed(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
     """The client was closed; make a new one."""
 
 
@@ -98,7 +98,7 @@ class ForkedClientError(GradewireError):
     """gRPC was loaded, or the call began, before this process was forked."""
 
 
-class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what happened, like httpx's names
+class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the event, like httpx's errors
     """An optional package is not installed. The message has the command that installs it."""
 
     @classmethod

@@ -34,9 +34,9 @@ def image_messages(values: object) -> list[types_pb2.Image]:
     """Return an item's pictures as messages.
 
     Args:
-        values: A picture or a list of pictures. Each is a file's bytes, a path (pathlib.Path), a data: URI or https
-            address (the server rejects other strings), a Pillow image, or a mapping with the key `bytes`, the format
-            of Hugging Face datasets.
+        values: A picture or a list of pictures. Each is a file's bytes, a pathlib.Path, a data: URI, an https
+            address, a Pillow image, or a mapping with `bytes` (the format of Hugging Face datasets). The server rejects
+            other strings.
 
     Raises:
         UnreadableValueError: A picture cannot be sent. The message begins with its index: "[1] is a float: …".

@@ -238,7 +238,7 @@ class CallOptions:
         """Collect the options that a caller passed to a client's method (CLASS.METHOD).
 
         Raises:
-            TypeError: The method has no such option. The message has Python's wording.
+            TypeError: The method has no such option.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         defaults: dict[str, Any] = {**options}

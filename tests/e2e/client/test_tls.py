@@ -82,7 +82,7 @@ def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certi
         Tls(
             root_certificates=strange / "cert.pem", server_name="grader"
         ): "does not trust the server's certificate.* --tls-ca FILE",
-        Tls(server_name="grader"): "this client does not trust the authority",
+        Tls(server_name="grader"): "this client does not trust the server's certificate",
         Tls(root_certificates=root, server_name="grader", **mine): "rejects this client's certificate",
         Tls(root_certificates=key, server_name="grader"): "the files in tls= are unusable",
         Tls(

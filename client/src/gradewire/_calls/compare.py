@@ -39,7 +39,7 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
     """The pairs of a call to `method` (CLASS.METHOD).
 
     Raises:
-        TypeError: The method has no such option. The message has Python's wording.
+        TypeError: The method has no such option.
         InvalidRequest: An option has a wrong type, or `by` is not a comparison.
     """
 

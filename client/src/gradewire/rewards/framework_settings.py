@@ -51,8 +51,8 @@ def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) ->
     GRADEWIRE_REWARD_SETTINGS, a JSON object with any settings.
 
     Args:
-        settings: Flat settings, for example from a framework's configuration file: arguments of `RewardScorer`, but
-            with `address` and `token` instead of `server`, and arguments of `FailureHandling` (`policy`, `value`, …).
+        settings: Settings from a framework's configuration file. They are the arguments of `RewardScorer` (but
+            `address` and `token` instead of `server`) and of `FailureHandling` (`policy`, `value`, …).
         **defaults: The adapter's defaults. Settings and environment variables override them.
 
     Raises:

@@ -30,7 +30,7 @@ class RewardError(GradewireError):
         return str(self.args[0])
 
 
-class RewardFailed(RewardError):  # noqa: N818 - reads as what happened, like the client's errors
+class RewardFailed(RewardError):  # noqa: N818 - named after the event, like the client's errors
     """Scoring failed, and the policy is "raise", or "hold" and its time is over."""
 
 

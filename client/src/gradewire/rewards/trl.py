@@ -73,7 +73,7 @@ class _Columns:
 class TrlReward(_Columns):
     """A blocking reward function for TRL."""
 
-    def __call__(  # noqa: D102 - TRL names them
+    def __call__(  # noqa: D102 - TRL defines the arguments
         self,
         *,
         prompts: Sequence[Completion],
@@ -88,7 +88,7 @@ class TrlReward(_Columns):
 class AsyncTrlReward(_Columns):
     """An asynchronous reward function for TRL. TRL can run several of these at once on its event loop."""
 
-    async def __call__(  # noqa: D102 - TRL names them
+    async def __call__(  # noqa: D102 - TRL defines the arguments
         self,
         *,
         prompts: Sequence[Completion],

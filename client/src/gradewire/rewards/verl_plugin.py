@@ -61,7 +61,7 @@ _compute_score = compute_score
 
 
 @register_adv_est(ESTIMATOR)  # type: ignore[untyped-decorator]  # verl ships no types
-def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl names them
+def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl defines the arguments
     token_level_rewards: Any,
     response_mask: Any,
     index: Any,
