@@ -30,7 +30,7 @@ class CallTrace:
         """Emit an event for each result (`ItemScores`, `Comparison`)."""
 
     def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
-        """Emit an event for each result, within the span that its row names."""
+        """Emit an event for each result, within the span that the result's row names, if any."""
         for result in results:
             self.noted(result.index, rows[result.index])
         self.answered(results)

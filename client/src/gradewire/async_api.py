@@ -103,8 +103,7 @@ class AsyncClient(ClientBase):
             items: `Item`s, mappings with their keys or the usual aliases, or a table with one item per row (pandas,
                 polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
-                means `"smile,correctness"`, or only smile, with a logged warning, if the encoder has no fit for
-                correctness.
+                means `"smile,correctness"`, or only smile (with a logged warning) if the encoder lacks a fit.
             progress: Called with (finished items, all items) on the client's thread; an exception ends the call.
             **options: See `gradewire.options.ScoreOptions`: `preset`, `synthetic`, `model`, `judge`, `priority`,
                 `reference_set`, `deadline_s` (for the whole call; default: the client's, or an hour with a judge).
@@ -135,8 +134,8 @@ class AsyncClient(ClientBase):
                 progress (default: the client's, or ten minutes with a judge).
 
         Raises:
-            InvalidRequest: An argument is wrong. Raised at once; the message names the argument.
-            GradewireError: Scoring failed. Raised during iteration; results already yielded are valid.
+            InvalidRequest: Raised at once; the message names the wrong argument.
+            GradewireError: Raised during iteration; results already yielded stay valid.
         """
         rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score_stream", metrics, options)
@@ -187,8 +186,8 @@ class AsyncClient(ClientBase):
                 are in progress (default: the client's, at least ten minutes).
 
         Raises:
-            InvalidRequest: An argument is wrong. Raised at once; the message names the argument.
-            GradewireError: Comparing failed. Raised during iteration; comparisons already yielded are valid.
+            InvalidRequest: Raised at once; the message names the wrong argument.
+            GradewireError: Raised during iteration; comparisons already yielded stay valid.
         """
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare_stream", by, options)

@@ -81,8 +81,8 @@ class PrepareReport:
     """The result of a `prepare` call.
 
     Attributes:
-        reference_set: The set's name, for `score(…, synthetic="prepared", reference_set=…)`. It is a digest (32 hex
-            digits) of all entries in order, so the same entries in a different order make a different set.
+        reference_set: The set's name, for `score(…, synthetic="prepared", reference_set=…)`. The name is a digest (32
+            hex digits) of all entries, and depends on their order.
         entries: Number of entries.
         failures: Entries that could not be prepared.
         cache_hits: Number of texts by source. A second call computes none.

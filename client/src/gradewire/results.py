@@ -34,8 +34,7 @@ class ModelInfo:
         how_to_get: The command that makes the model available; empty if it is already available.
         is_default: True if calls that name no model (or judge) use this one.
         max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
-        numeric_class: Numeric precision and hardware, such as fp32-cpu; part of the digest, because it can change
-            scores.
+        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
         kind: "encoder", "grader" or "judge".
         without_metrics: Reasons why the encoder cannot compute a metric, by metric name.
         sees_images: True if the judge accepts pictures. Until the judge is LOADED, this is the server's setting.
@@ -102,7 +101,7 @@ class Limits:
     """Limits on a request; 0 means that the server does not report the limit.
 
     Attributes:
-        max_item_bytes: Maximum total size of an item's strings, in UTF-8.
+        max_item_bytes: Maximum size of all strings in an item, in UTF-8.
         stream_window_items: Maximum number of items in progress in one stream.
         max_windows: Maximum number of windows that smile compares in a prediction's first `max_prediction_words` words.
     """
@@ -348,8 +347,7 @@ class MetricSummary:
 
     Attributes:
         mean: Mean score of the scored items; None if no item was scored.
-        mean_empty_as_wrong: Mean score, with each empty prediction counted as 0; None if there are neither scored
-            items nor empty predictions.
+        mean_empty_as_wrong: Mean score with each empty prediction counted as 0; None if no item was scored or empty.
         share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
         uncertain: Number of items with an unreliable verdict (UNCERTAIN).

@@ -201,7 +201,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. Before an hour for a judge starts, check that a server answers at all."""
+        """Return the call's deadline. A call with a judge gets an hour by default, once a server has answered."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()

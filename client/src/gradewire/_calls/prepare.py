@@ -109,7 +109,7 @@ class Preparation:
             raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Name the set. If a judge writes answers, first ask the server which judge, and pin it for the whole call."""
+        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin this judge."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt

@@ -55,7 +55,7 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Record an answer: the next failure counts as the first again."""
+        """Record an answer. The next failure counts as the first again."""
         if self._reported:
             _log.warning("server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0

@@ -181,8 +181,8 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
         defaults: The call's arguments. Values that a metric sets itself win.
 
     Raises:
-        InvalidRequest: A metric is unknown or repeated, `metrics` is empty, no metric accepts the preset, model or
-            judge, or there is more than one reference set.
+        InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is
+            more than one reference set.
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)

@@ -235,7 +235,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
     Args:
         completion: A string, or messages with `role` and `content` (a string, or parts with `text`).
-        extraction: Where to look, or your own function. If the function must be pickled, define it at module level.
+        extraction: The place to look, or your own function, defined at module level if it must be pickled.
 
     Raises:
         InvalidRequest: `extraction` is neither a known value nor a function.
