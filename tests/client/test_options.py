@@ -145,7 +145,7 @@ def test_a_grader_of_the_same_name_is_no_encoder() -> None:
 
 def test_an_older_server_has_smile_alone() -> None:
     metrics, remark = usual_metrics(decode_model_list(listing("smile", "sbert")), None)
-    assert (metrics, remark.rpartition(": ")[2]) == ("smile", "the server does not have it")
+    assert (metrics, remark.rpartition(": ")[2]) == ("smile", "the server does not have this metric")
 
 
 def test_a_server_that_does_not_say_what_it_has_is_not_spoken_of() -> None:

@@ -155,7 +155,7 @@ def test_every_call_reads_a_table_as_its_rows(name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (lambda: datasets.DatasetDict(train=datasets.Dataset.from_list(ROWS)), r"give one of them, items\['train'\]"),
+        (lambda: datasets.DatasetDict(train=datasets.Dataset.from_list(ROWS)), r"give one table, items\['train'\]"),
         (lambda: pl.LazyFrame(ROWS), r"give items.collect\(\)"),
         (lambda: {"references": [["a"]], "prediction": ["b"]}, "items is one dict: give a list of mappings"),
         (lambda: pd.DataFrame([["a", "b"]], columns=["references", "references"]), "more than one column 'references'"),

@@ -90,7 +90,7 @@ UNREADABLE: list[tuple[str, dict[str, Any], str]] = [
     (OPENRLHF_PATH, openrlhf_post("x") | {"prompts": 7}, "prompts is a int"),
     (SLIME_PATH, {"prompt": "\ud800", "response": "r", "\ud800": 1}, "label is missing"),
     (SLIME_PATH, slime_post() | {"prompt": {"role": []}}, "prompt is a dict"),
-    (SLIME_PATH, slime_post() | {"response": None}, "response is a NoneType: post a text"),
+    (SLIME_PATH, slime_post() | {"response": None}, "response is a NoneType: post a string"),
     (VERIFY_PATH, {}, "response is missing"),
     (VERIFY_PATH, gym_post() | {"responses_create_params": {"input": 3}}, "responses_create_params.input is a int"),
     (AGGREGATE_PATH, {"verify_responses": [{"reward": True}]}, "verify_responses[0].reward"),

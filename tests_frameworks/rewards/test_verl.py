@@ -173,7 +173,7 @@ def test_a_manager_refuses_to_leave_out_what_its_estimator_cannot(tmp_path: Path
     async def load() -> None:
         load_reward_manager(wrong, tiny_tokenizer())
 
-    with pytest.raises(InvalidRequest, match="adv_estimator=grpo does not leave out"):
+    with pytest.raises(InvalidRequest, match="adv_estimator=grpo cannot leave out"):
         asyncio.run(load())
 
 

@@ -1,4 +1,4 @@
-"""gradewire: grade free-form answers, with a server or in the process.
+"""Grade free-form answers, on a server or in this process.
 
 ```python
 from gradewire import Client
@@ -114,7 +114,7 @@ __all__ = [
     "format_metric_line",
     "parse_metric_line",
 ]
-# The metrics, their choices and their parts, generated from types.proto.
+# These lists name the metrics, the types of their choices and their parts, all generated from types.proto.
 __all__ += _metrics.__all__
 __all__ += _parts.__all__
 

@@ -1,4 +1,4 @@
-"""Keep a forked child from using or destroying what it inherits from gRPC and its parent's threads."""
+"""Keep a forked child from using or destroying gRPC objects and other state that it inherits from its parent."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ _GRPC_CORE = "grpc._cython.cygrpc"
 
 
 class Forgetful(Protocol):
-    """An object with state that a forked child must not touch."""
+    """An object with state that a forked child must not use."""
 
     def forget(self) -> None:
-        """Start again. Runs in every forked child before anything else."""
+        """Drop the inherited state. Runs in every forked child before anything else."""
 
 
 _forgetful: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
@@ -22,17 +22,14 @@ _grpc_is_inherited = False
 
 
 def forget_in_children(thing: Forgetful) -> None:
-    """Call `thing.forget` in every child that this process forks, while the thing lives."""
+    """Call `thing.forget` in every child that this process forks, until the object is garbage-collected."""
     _forgetful.add(thing)
 
 
 def check_grpc_usable() -> None:
-    """Refuse to use gRPC if this process was forked after gRPC was loaded.
+    """Raise ForkedClientError if this process was forked after gRPC was loaded.
 
-    Its core then usually crashes or hangs, with and without its support for forks (ADR 20).
-
-    Raises:
-        ForkedClientError: This process inherited gRPC.
+    In such a process, gRPC usually crashes or hangs, even with its fork support enabled (ADR 20).
     """
     if _grpc_is_inherited:
         raise ForkedClientError(
@@ -42,10 +39,10 @@ def check_grpc_usable() -> None:
 
 
 def keep_for_good(thing: object) -> None:
-    """Keep an object and everything it holds from ever being destroyed.
+    """Keep an object, and everything that it references, from ever being destroyed.
 
-    Destroying an encoder's session or a gRPC channel from before a fork waits for threads that exist only in the
-    parent, so the child would hang or crash.
+    Destroying an encoder session or a gRPC channel waits for its threads. After a fork these exist only in the parent,
+    so the child would hang or crash.
     """
     import ctypes  # noqa: PLC0415 - needed in forked children only
 
@@ -53,7 +50,7 @@ def keep_for_good(thing: object) -> None:
 
 
 def _after_fork() -> None:
-    global _grpc_is_inherited  # noqa: PLW0603 - a fact of the process
+    global _grpc_is_inherited  # noqa: PLW0603 - state of the process
     _grpc_is_inherited = _grpc_is_inherited or _GRPC_CORE in sys.modules
     for thing in list(_forgetful):
         thing.forget()
@@ -61,6 +58,6 @@ def _after_fork() -> None:
 
 os.register_at_fork(after_in_child=_after_fork)
 
-# gRPC reads this when it is imported. Its fork handlers, on by default, restart threads in the child and crash one
-# child in six of a process with an active client (ADR 20). If you need them for other clients, set it to 1.
+# gRPC reads this variable on import. Its fork handlers, on by default, restart threads in the child, and one in six
+# children of a process with an active client crashes (ADR 20). If other clients need the handlers, set it to 1.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

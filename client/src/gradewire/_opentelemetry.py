@@ -1,4 +1,4 @@
-"""Spans and events over OpenTelemetry's API, for calls and for an engine in this process."""
+"""OpenTelemetry spans and events for calls, and for an engine in this process."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ _SCOPE: Final = "gradewire"
 
 @contextmanager
 def engine_span() -> Iterator[None]:
-    """Make OpenTelemetry's current span the engine's, if it is recorded."""
+    """Make the engine trace within OpenTelemetry's current span, if that span is recorded."""
     if not trace.get_current_span().is_recording():
         yield
         return
@@ -51,17 +51,17 @@ def engine_span() -> Iterator[None]:
     finally:
         try:
             CURRENT.reset(token)
-        except ValueError:  # another task, with its own context, closed the generator
+        except ValueError:  # a task with a different context closed the generator
             CURRENT.set(None)
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""Points of answer A by winner."""
+"""Score in a comparison's event, by winner."""
 
 
 @contextmanager
 def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> Iterator["OpenTelemetryCall"]:
-    """Trace a client's call. With `is_current`, its span is current inside the context manager."""
+    """Trace a client's call. With `is_current`, the call's span is the current span in the `with` block."""
     outside = active.get_current()
     with _started(name, SpanKind.INTERNAL, attributes) as span:
         within = trace.set_span_in_context(span, outside)
@@ -75,7 +75,7 @@ def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> 
 
 @contextmanager
 def request_span(method: str, address: str) -> Iterator["OpenTelemetryRequest"]:
-    """Trace one request of a method, ``gradewire.v1.Scoring/Score``."""
+    """Trace one request to a method, such as ``gradewire.v1.Scoring/Score``."""
     host, _, port = address.rpartition(":")
     attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
     if port.isdecimal() and host:
@@ -98,7 +98,7 @@ def _started(name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Iterat
         yield span
     except BaseException as error:
         if not isinstance(error, GeneratorExit):
-            # Leave out the message, which may quote a user's text.
+            # Leave out the error's message, because it may quote a user's text.
             span.set_attribute(ERROR_TYPE, type(error).__qualname__)
             span.set_status(Status(StatusCode.ERROR))
         raise
@@ -107,11 +107,11 @@ def _started(name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Iterat
 
 
 class OpenTelemetryCall(CallTrace):
-    """A call of a client's method.
+    """The trace of a call to a client's method.
 
     Args:
-        outside: The application's context; its span is evaluated if a row names none.
-        within: The same context with the call's span.
+        outside: The application's context. Events of rows that name no span belong to this context's span.
+        within: The same context, but with the call's span.
     """
 
     def __init__(self, outside: Context, within: Context) -> None:
@@ -121,18 +121,18 @@ class OpenTelemetryCall(CallTrace):
 
     @property
     def context(self) -> Variables:
-        """Return a copy of the context variables in which the call's span is current."""
+        """Return a copy of the context variables, with the call's span as current span."""
         variables = copy_context()
         variables.run(active.attach, self._within)
         return variables
 
     def noted(self, index: int, row: Any) -> None:
-        """Remember the span of a row, as `CallTrace.noted`."""
+        """Remember the span that a row names; see `CallTrace.noted`."""
         if traceparent := _traceparent_of(row):
             self._noted[index] = traceparent
 
     def answered(self, results: Sequence[ItemScores | Comparison]) -> None:
-        """Emit events, as `CallTrace.answered`."""
+        """Emit an event for each metric of each result; see `CallTrace.answered`."""
         if _has_events():
             for result in results:
                 self._emit(result, self._noted.pop(result.index, ""))
@@ -147,19 +147,19 @@ class OpenTelemetryCall(CallTrace):
 
 
 class OpenTelemetryRequest(RequestTrace):
-    """A request, with its final gRPC code."""
+    """The trace of a request, with the request's final gRPC code."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         self.code = ""
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
-        """Return metadata, as `RequestTrace.metadata`."""
+        """Return the request's and the trace's metadata; see `RequestTrace.metadata`."""
         events = ((EVENTS_KEY, BY_CALLER),) if _has_events() else ()
         return (*(own or ()), *metadata_of(self._span), *events) or None
 
     def answered_by(self, code: str) -> None:
-        """Record the code, as `RequestTrace.answered_by`."""
+        """Record the gRPC code; see `RequestTrace.answered_by`."""
         self.code = code
 
 

@@ -1,4 +1,4 @@
-"""Read rows as users have them: names of fields, cells with lists, and tables, without importing table libraries."""
+"""Read users' rows: field names, lists in cells, and tables, without importing table libraries."""
 
 import ast
 import contextlib
@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias, TypeGuard
 from gradewire.errors import InvalidRequest
 
 _MAX_CHARACTERS: Final = 1 << 20
-"""Longer cells count as text, because Python's parser needs a hundred times their size in memory."""
+"""Maximum length of a cell to parse, because Python's parser needs a hundred times the cell's size in memory."""
 _MAX_DEPTH: Final = 8
 _ARRAY: Final = re.compile(r"\A(?:np\.|numpy\.)?array\((.*?)(?:,\s*dtype=[\w.'<>|]+)?\)\Z", re.DOTALL)
-# A quoted text with Python's escapes. numpy prints no comma between two of them.
+# A quoted string with Python's escapes. numpy prints no comma between two strings.
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _OBJECT: Final = re.compile(r"""\A\{\s*['"](text|answer)['"]\s*:.*\}\Z""", re.DOTALL)
 _NUMBERS: Final = re.compile(r"\[\s*-?\d+(\.\d*)?(\s+-?\d+(\.\d*)?)*\s*\]")
@@ -26,11 +26,11 @@ _ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
 _TEXT_KEYS: Final = ("text", "answer")
-"""Keys of the text in answers that are objects: in SQuAD and VQA."""
+"""Keys of the answer's text if an answer is an object (in the data sets SQuAD and VQA)."""
 _LONG_CHARACTERS: Final = 14
 _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
-"""Numbers between these two are written without an exponent."""
+"""Numbers from `_LEAST_PLAIN` to below `_MOST_PLAIN` are written without an exponent."""
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -51,22 +51,22 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
-"""Names of fields in rows. The first one with a value wins."""
+"""Names that a field can have in a row. If several have a value, the first name wins."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
-"""Fields of an item by type."""
+"""An item's fields, by type."""
 
 _MAIN_FIELDS: Final = ("references", "prediction", "question")
 
 _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
-"""Methods that identify a table."""
+"""Methods by which a table is recognized."""
 
 
 def unpacked_list(cell: str) -> list[Any] | None:
-    """Return the list in a cell; None for other text, even if it begins like a list.
+    """Return the list in a cell; None if the cell is not a complete list.
 
-    Accepts JSON, lists as Python prints them (with numpy's scalars), tuples and sets of texts, and arrays of texts or
-    numbers as numpy prints them.
+    Accepts JSON, printed Python lists (also with numpy scalars), printed tuples and sets of strings, and printed numpy
+    arrays of strings or numbers.
     """
     text = cell.strip()
     if array := _ARRAY.match(text):
@@ -83,20 +83,20 @@ def unpacked_list(cell: str) -> list[Any] | None:
 
 
 def is_of_numbers(listed: Sequence[Any]) -> bool:
-    """Return True if a list holds only numbers, so that it may be one answer."""
+    """Return True if a list contains only numbers. The whole list may then be one answer."""
     return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the object in a cell if it has the text of an answer, as JSON or as Python prints it; else None.
+    """Return the JSON object or printed dict in a cell if it contains an answer's text; else None.
 
     Raises:
-        ValueError: The object cannot be parsed; the message is a continuation of the field's name.
+        ValueError: The object cannot be parsed. The message continues a sentence that starts with the field's name.
     """
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
         return None
-    # numpy prints "..." in the middle of long arrays.
+    # numpy prints "..." instead of the middle of a long array, so the cell lacks values.
     printed = text if "..." in text else _ARRAY_INSIDE.sub(r"\1", text)
     for read, said in ((json.loads, text), (ast.literal_eval, text), (ast.literal_eval, printed)):
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -115,7 +115,7 @@ def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
 
 def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
     try:
-        # Python joins two adjacent quoted texts, which would turn numpy's form into a single answer.
+        # Python joins adjacent string literals, which would turn a printed numpy array into a single answer.
         outside = "".join(_QUOTED.sub("Q", text).split())
         if _QUOTED_ONLY.fullmatch(outside):
             return [ast.literal_eval(found[0].replace("\n", "\\n")) for found in _QUOTED.finditer(text)]
@@ -124,7 +124,7 @@ def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
         return None
     if isinstance(value, list):
         return value
-    # "(1, 2)" and "{1, 2}" are answers: a point, an interval, a set.
+    # "(1, 2)" and "{1, 2}" are answers, such as a point, an interval or a set.
     if isinstance(value, tuple | set) and all(isinstance(entry, str) for entry in value):
         return sorted(value) if isinstance(value, set) else value
     return None
@@ -135,18 +135,18 @@ def _depth(value: Any) -> int:
 
 
 class UnreadableValueError(ValueError):
-    """A value that is not text; the message is a continuation of the field's name: " is a date: …"."""
+    """A value that is not text. The message continues a sentence that starts with the field's name: " is a date: …"."""
 
 
 def is_missing(value: object) -> bool:
-    """Return True for an empty cell: None, or the table libraries' NaN, NaT and <NA>."""
+    """Return True for the value of an empty cell: None, or a table library's NaN, NaT or <NA>."""
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(value, float) and math.isnan(value)
 
 
 def plain(value: Any) -> Any:
-    """Return the Python value of a scalar or array of numpy or Arrow."""
+    """Convert a scalar or array of numpy or Arrow to a Python value."""
     if isinstance(value, str | bytes | int | float | list | tuple | Mapping) or value is None:
         return value
     for name in ("as_py", "tolist"):
@@ -156,13 +156,13 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of a value; None if it is missing.
+    """Return a value as a string; None if the value is missing.
 
-    A whole number stored as a float is written without ".0", because a table library turns 2 into 2.0 if another row
-    has no value.
+    A whole number stored as a float is written without ".0", because table libraries turn 2 into 2.0 if the column
+    has an empty cell.
 
     Raises:
-        UnreadableValueError: It is not text, or could be written in several ways.
+        UnreadableValueError: The value is not text, or could be written in several ways.
     """
     value = plain(value)
     if isinstance(value, str) or is_missing(value):
@@ -176,7 +176,7 @@ def text_of(value: Any) -> str | None:
         return str(value)
     if isinstance(value, float):
         if math.isinf(value):
-            raise UnreadableValueError(f" is {value}: give a text or a finite number")
+            raise UnreadableValueError(f" is {value}: give a string or a finite number")
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else _digits(value)
     if isinstance(value, Decimal | Fraction):
         return str(value)
@@ -184,15 +184,16 @@ def text_of(value: Any) -> str | None:
         raise UnreadableValueError(" is bytes: give a string")
     if callable(getattr(value, "isoformat", None)):
         raise UnreadableValueError(
-            f" is a {type(value).__name__} ({value}): dates have many forms, so give a string like the answers"
+            f" is a {type(value).__name__} ({value}): dates can be written in many ways, so give a string"
         )
     raise UnreadableValueError(f" is a {type(value).__name__}: give a string")
 
 
 def _digits(value: float) -> str:
-    """Return the shortest decimal for a number, without an exponent for usual sizes."""
+    """Return the shortest decimal for a number, without an exponent unless the number is tiny or huge."""
     text = repr(value)
-    # Tables store single precision as double: 3.299999952316284 for 3.3. A true double hardly ever equals a single.
+    # Some tables store single precision as double, 3.299999952316284 for 3.3. A true double hardly ever has a value
+    # that single precision can represent.
     if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
         shorter = (f"{value:.{digits}g}" for digits in range(6, 10))
         text = next(short for short in shorter if _single(float(short)) == _single(value))
@@ -200,7 +201,7 @@ def _digits(value: float) -> str:
 
 
 def _single(value: float) -> bytes:
-    """Return the nearest number of single precision, or b"" without one."""
+    """Return a number rounded to single precision, packed as a double; b"" if the number is too large."""
     try:
         return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
     except OverflowError:
@@ -208,13 +209,14 @@ def _single(value: float) -> bytes:
 
 
 def texts_of(value: Any) -> list[str | None] | None:
-    """Return the texts of a value of references; None if it is missing.
+    """Return the strings in the value of a list field, such as references; None if the value is missing.
 
-    One text or number is a list of one. A text that holds a list, as from `pandas.read_csv`, is that list. Answers may
-    be objects with their text, as in SQuAD and VQA.
+    A single string or number becomes a list with one entry. A string that contains a list, for example from
+    `pandas.read_csv`, is parsed. An answer may be an object that contains the text (in the data sets SQuAD and VQA).
 
     Raises:
-        UnreadableValueError: It is not a list of texts; for an entry, the message begins with its place: "[2] is …".
+        UnreadableValueError: The value is not a list of strings. If an entry is wrong, the message begins with the
+            entry's index: "[2] is …".
     """
     value = plain(value)
     if isinstance(value, str):
@@ -229,7 +231,7 @@ def texts_of(value: Any) -> list[str | None] | None:
 
 
 def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
-    # "[0, 1]" is an answer: an interval, or a list in code. Only text files have no other way to write a list.
+    # "[0, 1]" may be a single answer, such as an interval or a list in code, so do not parse it.
     if (listed := unpacked_list(cell)) is not None and not is_of_numbers(listed):
         return listed
     try:
@@ -261,9 +263,9 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 
 
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return a row's values by field name, without those that are None.
+    """Return a row's values by field name, without None values.
 
-    If a main field is missing, names that differ in case or surrounding blanks also count.
+    If a main field is missing, also accept names that differ in case or surrounding blanks.
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):
@@ -284,12 +286,12 @@ def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """Return the row's name for a field; the field's own name if it is missing."""
+    """Return the name that a row uses for a field; the field's own name if the row lacks the field."""
     return next((alias for alias in ALIASES[name] if alias in row), name)
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as texts and lists of texts, without missing ones.
+    """Return the values as strings and lists of strings, without missing values.
 
     Raises:
         UnreadableValueError: The message names the field: "references[1] is a date: …".
@@ -344,13 +346,13 @@ Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowA
 
 
 def is_table(source: object) -> TypeGuard[Table]:
-    """Return True if `table_rows` can read it."""
-    # Look at the type: some libraries compute any attribute of an object, or accept every name.
+    """Return True if `table_rows` can read the source."""
+    # Look at the type, because some libraries' objects have every attribute, or compute it on access.
     return any(callable(getattr(type(source), method, None)) for method in _METHODS)
 
 
 def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a table, lazily, as mappings by column.
+    """Return a lazy iterator over a table's rows, as mappings by column name.
 
     Raises:
         InvalidRequest: Two columns of the table have the same name.

@@ -1,4 +1,4 @@
-"""Trace calls and requests, without importing OpenTelemetry unless the application has."""
+"""Trace calls and requests. OpenTelemetry is used only if the application has imported it."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ class CallTrace:
 
     @property
     def context(self) -> Context | None:
-        """Context for tasks, in which the call's span is current; None: the tasks' own."""
+        """Context for the call's tasks, with the call's span as current span; None means the default context."""
         return None
 
     def noted(self, index: int, row: Any) -> None:
-        """Remember the span that made the answer of a row, if the row names it, until its result comes."""
+        """Remember the span that produced a row's answer, if the row names the span, until the result arrives."""
 
     def answered(self, results: Sequence[Any]) -> None:
         """Emit an event for each result (`ItemScores`, `Comparison`)."""
 
     def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
-        """Emit an event for each result of these rows."""
+        """Emit an event for each result, within the span that the result's row names, if any."""
         for result in results:
             self.noted(result.index, rows[result.index])
         self.answered(results)
@@ -40,11 +40,11 @@ class RequestTrace:
     """The span of a request to a server; this base class does nothing."""
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
-        """Return the request's metadata, with the trace's."""
+        """Return the request's metadata, with the trace's metadata added."""
         return own
 
     def answered_by(self, code: str) -> None:
-        """Record the gRPC code of the request. Without this call and without an error it is OK."""
+        """Record the request's gRPC code. If this is never called and no error occurs, the code is OK."""
 
 
 UNTRACED: Final = CallTrace()
@@ -53,29 +53,32 @@ _NO_REQUEST: Final = nullcontext(RequestTrace())
 
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
-    """Return a context manager for a call's trace, with the call's span as the current one."""
+    """Return a context manager for a call's trace, with the call's span as current span."""
     return _opened(lambda tracing: tracing.call_span(name, attributes(), is_current=True), _NO_CALL)
 
 
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
-    """Return a context manager for a generator's trace, not as current span: it shares its caller's context."""
+    """Return a context manager for a stream's trace.
+
+    Its span does not become the current span, because a generator shares its caller's context.
+    """
     return _opened(lambda tracing: tracing.call_span(name, {}, is_current=False), _NO_CALL)
 
 
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
-    """Return a context manager for the span of a request, which records an error."""
+    """Return a context manager for a request's span. The span records an error that leaves the context."""
     return _opened(lambda tracing: tracing.request_span(method, address), _NO_REQUEST)
 
 
 def engine_trace() -> AbstractContextManager[object]:
-    """Return a context manager in which an engine of this process traces its work within the current span."""
+    """Return a context manager in which an engine in this process traces its work within the current span."""
     return _opened(lambda tracing: tracing.engine_span(), _NO_CALL)
 
 
 def _opened(
     open_span: Callable[[Any], AbstractContextManager[T]], untraced: AbstractContextManager[T]
 ) -> AbstractContextManager[T]:
-    """Open a span if the application has loaded an OpenTelemetry that is recent enough."""
+    """Open a span if the application has imported a recent enough version of OpenTelemetry."""
     is_traced = _API in sys.modules and _is_usable()
     return open_span(import_module("gradewire._opentelemetry")) if is_traced else untraced
 

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop, and a scorer with the same methods in this process."""
+"""The blocking client, and scorers that need no server."""
 
 import asyncio
 import contextlib
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 
 class Client(ClientBase):
-    """A client that scores answers on a gradewire server. `with` or the end of the program closes it.
+    """A blocking client for a gradewire server. A `with` block, or the end of the program, closes the client.
 
-    It has the methods of `AsyncClient`, run on its own thread. You can use it from several threads, and while an event
-    loop runs, as in a notebook. In a forked process, or after pickling, it starts again at its first use; in a child
-    forked after gRPC was loaded its calls raise ForkedClientError.
+    The client runs the methods of `AsyncClient` on a background thread, so you can call it from several threads, and
+    from a notebook whose event loop is running. A pickled client, or a client in a forked process, connects again at
+    its first use. If gRPC was loaded before the fork, calls in the child raise ForkedClientError.
 
     Args:
         address: HOST:PORT of the server.
-        deadline_s: Default deadline of calls, in seconds.
+        deadline_s: Default deadline of a call, in seconds.
         token: Bearer token.
-        tls: Encryption; None: none.
-        connections: Connections to spread calls over; 0: as many as the server's processes need.
-        transport: Replaces the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        submit_limits: Limits of `submit`; None: `SubmitLimits()`.
+        tls: Encryption settings; None means no encryption.
+        connections: Maximum number of connections; 0 means enough to reach every server process.
+        transport: Replacement for the connection to `address`, for example `gradewire.testing.StubTransport`.
+        submit_limits: Limits on pending submissions; None means `SubmitLimits()`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -59,7 +59,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items in order and wait for the report; arguments and errors as in `AsyncClient.score`."""
+        """Score items and return a report; see `AsyncClient.score` for arguments and errors."""
         taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
@@ -70,9 +70,9 @@ class Client(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
-        """Score items from a stream and yield each when it is done; arguments as in `AsyncClient.score_stream`.
+        """Score a stream of items and yield each result when it is ready; see `AsyncClient.score_stream`.
 
-        A separate thread reads the items, so their source may block.
+        A separate thread iterates over `items`, so the iterable may block.
         """
         rows = rows_of("items", items)
         call = CallOptions.of("Client.score_stream", metrics, options)
@@ -88,7 +88,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge for the better answer of each pair; arguments and errors as in `AsyncClient.compare`."""
+        """Ask a judge which answer of each pair is better; see `AsyncClient.compare` for arguments and errors."""
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("Client.compare", by, options)
         return self._background.run(lambda calls: calls.compare(taken, rows, progress))
@@ -99,9 +99,9 @@ class Client(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> Iterator[Comparison]:
-        """Compare pairs from a stream and yield each when it is done; arguments as in `AsyncClient.compare_stream`.
+        """Compare a stream of pairs and yield each result when it is ready; see `AsyncClient.compare_stream`.
 
-        A separate thread reads the pairs, so their source may block.
+        A separate thread iterates over `pairs`, so the iterable may block.
         """
         source = rows_of("pairs", pairs)
         rows = PairRows("Client.compare_stream", by, options)
@@ -119,7 +119,7 @@ class Client(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Prepare references before answers arrive; arguments and errors as in `AsyncClient.prepare`."""
+        """Prepare references before answers arrive; see `AsyncClient.prepare` for arguments and errors."""
         taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
@@ -132,7 +132,7 @@ class Client(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Score later and return at once. Never raises; arguments as in `AsyncClient.submit`."""
+        """Queue items for scoring and return at once. Never raises; see `AsyncClient.submit` for arguments."""
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
@@ -141,15 +141,15 @@ class Client(ClientBase):
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all submissions and their callbacks are done; return False after `timeout_s`."""
+        """Wait for all submissions and their callbacks; return False if they take longer than `timeout_s` seconds."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
-        """List models, metrics and limits of the server."""
+        """Return the server's models, metrics and limits."""
         return self._background.run(lambda calls: calls.models(deadline_s))
 
     def close(self) -> None:
-        """Finish submissions, for at most a minute, and close the connection. You can close twice."""
+        """Wait up to a minute for submissions, then close the connection. Closing again does nothing."""
         self._background.close()
 
     def __enter__(self) -> Self:
@@ -170,7 +170,7 @@ def _iterate(
         return await anext(batches, None)
 
     async def finish() -> None:
-        # After Ctrl-C the last take is still being cancelled, and a running generator cannot be closed.
+        # After Ctrl-C, the last `take` is still being cancelled, and a running generator cannot be closed.
         if taking is not None:
             taking.cancel()
             await asyncio.wait([taking])
@@ -181,7 +181,7 @@ def _iterate(
             yield from batch
     finally:
         reader.close()
-        with contextlib.suppress(ClientClosed, ForkedClientError):  # ended with its loop, or in the parent
+        with contextlib.suppress(ClientClosed, ForkedClientError):  # the loop has ended, or runs in the parent
             loop.run(finish())
 
 
@@ -192,14 +192,14 @@ EMBEDDED_DEADLINE_S = 3600.0
 class _Embedded(ClientBase):
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """Make a scorer. The first call opens model and caches.
+        """Return a scorer. Its first call loads the model and opens the caches.
 
         Args:
-            **settings: Settings of the server by name (docs/reference/settings.md): `model_repository`,
-                `disk_directory`, …, and `deadline_s`, the default deadline of calls in seconds.
+            **settings: Server settings by name (docs/reference/settings.md), such as `model_repository` and
+                `disk_directory`, and `deadline_s`, the default deadline of a call in seconds.
 
         Raises:
-            MissingExtra: The server's part is not installed.
+            MissingExtra: The server package is not installed.
             InvalidRequest: A setting is unknown or invalid.
         """
         deadline_s = settings.pop("deadline_s", EMBEDDED_DEADLINE_S)
@@ -207,15 +207,15 @@ class _Embedded(ClientBase):
 
 
 class Scorer(_Embedded, Client):
-    """A scorer in this process, used like `Client`, with the same scores. Make one with `Scorer.embedded()`."""
+    """A scorer that runs in this process, with the methods of `Client`. Create one with `Scorer.embedded()`."""
 
 
 class AsyncScorer(_Embedded, AsyncClient):
-    """A scorer in this process, used like `AsyncClient`. Make one with `AsyncScorer.embedded()`."""
+    """A scorer that runs in this process, with `AsyncClient`'s methods. Create one with `AsyncScorer.embedded()`."""
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """Return the transport of `Scorer.embedded`, with the same errors."""
+    """Return the transport that `Scorer.embedded` uses. Raises the same errors."""
     try:
         from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 

@@ -1,4 +1,4 @@
-"""The client for the caller's event loop."""
+"""The asynchronous client, which runs on the caller's event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
@@ -29,14 +29,14 @@ from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport
 
 DEADLINE_S = 30.0
-# Items of a plain iterable between two turns of the event loop.
+# Number of items to read from a plain iterable before other tasks may run.
 _ITEMS_PER_TURN = 32
 
 T = TypeVar("T")
 
 
 class ClientBase:
-    """The base class of both clients, with their settings. Subclasses start their calls in `_start`."""
+    """The base class of both clients. It keeps their settings; subclasses prepare for calls in `_start`."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -65,7 +65,7 @@ class ClientBase:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings of a client, also its pickled form."""
+    """A client's settings. A pickled client contains only these."""
 
     carrier: Transport | Endpoint
     deadline_s: float
@@ -76,7 +76,7 @@ class _Settings:
 
 
 class AsyncClient(ClientBase):
-    """A client that scores answers on a gradewire server, with the arguments and errors of `Client`."""
+    """An asynchronous client for a gradewire server, with the same arguments and errors as `Client`."""
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._process_calls = ProcessCalls(make_calls)
@@ -93,24 +93,24 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items in order.
+        """Score items and return a report with their results, in the same order.
 
-        Long lists are cut into requests, a few in flight at a time. An item that cannot be sent (wrong types, lone
-        surrogates, too large) becomes INVALID_INPUT. If only some requests are answered, the items of the others are
-        UNAVAILABLE or TIMEOUT.
+        The client splits a long list into several requests and sends a few at a time. An item that cannot be sent
+        (wrong types, lone surrogates, too large) gets the status INVALID_INPUT. If only some requests fail, their items
+        get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            items: Mappings with the keys of `Item` or other usual names, `Item`s, or a table with a row for each
-                (pandas, polars, Arrow, a Hugging Face dataset).
-            metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None:
-                `"smile,correctness"`, or only smile, with a warning in the log, if the encoder has no fit.
+            items: `Item`s, mappings with their keys or the usual aliases, or a table with one item per row (pandas,
+                polars, Arrow, a Hugging Face dataset).
+            metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
+                means `"smile,correctness"`, or only smile (with a logged warning) if the encoder lacks a fit.
             progress: Called with (finished items, all items) on the client's thread; an exception ends the call.
             **options: See `gradewire.options.ScoreOptions`: `preset`, `synthetic`, `model`, `judge`, `priority`,
                 `reference_set`, `deadline_s` (for the whole call; default: the client's, or an hour with a judge).
 
         Raises:
-            InvalidRequest: The message names the argument.
-            GradewireError: No request was answered; the class says why.
+            InvalidRequest: An argument is wrong; the message names it.
+            GradewireError: All requests failed; the exception class says why.
         """
         rows = list(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score", metrics, options)
@@ -122,20 +122,20 @@ class AsyncClient(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
-        """Score items from a stream and yield each when it is done, not in order: see its `index`.
+        """Score a stream of items and yield each result when it is ready. Use `index` to restore the order.
 
-        Reads at most 256 items ahead, so the source may be endless. After a break, a new stream resumes the unfinished
-        items. A plain iterable is read on the event loop and must not block.
+        The client reads at most 256 items ahead, so the iterable may be endless. If the connection breaks, a new stream
+        resumes the unfinished items. A plain iterable must not block, because the client reads it on the event loop.
 
         Args:
-            items: As in `score`; read while you take results.
-            metrics: As in `score`.
-            **options: As in `score`, but `deadline_s` is the longest wait for the next result while items are in
+            items: The same types as for `score`, or an async iterable; read while you consume results.
+            metrics: The same as for `score`.
+            **options: The same as for `score`, but `deadline_s` limits the wait for the next result while items are in
                 progress (default: the client's, or ten minutes with a judge).
 
         Raises:
-            InvalidRequest: At once; the message names the argument.
-            GradewireError: During iteration; results already yielded are valid.
+            InvalidRequest: Raised at once; the message names the wrong argument.
+            GradewireError: Raised during iteration; results already yielded stay valid.
         """
         rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score_stream", metrics, options)
@@ -149,21 +149,21 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge for the better answer of each pair, in order.
+        """Ask a judge which answer of each pair is better, and return comparisons in the order of the pairs.
 
-        The judge sees each pair twice, with either answer first. A pair that cannot be sent becomes INVALID_INPUT;
-        other failures are those of items in `score`.
+        The judge sees each pair twice, once with each answer first. A pair that cannot be sent gets the status
+        INVALID_INPUT. If only some requests fail, their pairs get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            pairs: `Pair`s, mappings with their keys, or a table with a row for each.
+            pairs: `Pair`s, mappings with their keys, or a table with one pair per row.
             by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
-            progress: As in `score`, for pairs.
+            progress: Called with (finished pairs, all pairs) on the client's thread; an exception ends the call.
             **options: See `gradewire.options.CompareOptions`: `judge`, `priority`, `deadline_s` (for the whole call;
                 default: the client's, at least an hour).
 
         Raises:
-            InvalidRequest: The message names the argument.
-            GradewireError: No request was answered; the class says why.
+            InvalidRequest: An argument is wrong; the message names it.
+            GradewireError: All requests failed; the exception class says why.
         """
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare", by, options)
@@ -175,19 +175,19 @@ class AsyncClient(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> AsyncGenerator[Comparison]:
-        """Compare pairs from a stream and yield each when it is done, not in order: see its `index`.
+        """Compare a stream of pairs and yield each result when it is ready. Use `index` to restore the order.
 
-        Reads ahead and resumes after a break, as `score_stream` does.
+        The client reads a few pairs ahead. If the connection breaks, a new stream resumes the unfinished pairs.
 
         Args:
-            pairs: As in `compare`; read while you take comparisons.
-            by: As in `compare`.
-            **options: As in `compare`, but `deadline_s` is the longest wait for the next comparison while pairs are in
-                progress (default: the client's, at least ten minutes).
+            pairs: The same types as for `compare`, or an async iterable; read while you consume comparisons.
+            by: The same as for `compare`.
+            **options: The same as for `compare`, but `deadline_s` limits the wait for the next comparison while pairs
+                are in progress (default: the client's, at least ten minutes).
 
         Raises:
-            InvalidRequest: At once; the message names the argument.
-            GradewireError: During iteration; comparisons already yielded are valid.
+            InvalidRequest: Raised at once; the message names the wrong argument.
+            GradewireError: Raised during iteration; comparisons already yielded stay valid.
         """
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare_stream", by, options)
@@ -205,23 +205,23 @@ class AsyncClient(ClientBase):
     ) -> PrepareReport:
         """Prepare references before answers arrive, and store synthetic answers for `synthetic="prepared"`.
 
-        A repeated call computes nothing. After a break, call again to resume.
+        The server keeps finished work. To resume an interrupted call, repeat it.
 
         Args:
-            entries: Mappings with the keys of `ReferenceEntry`, `ReferenceEntry`s, a table as in `score`, or items.
-            metrics: Metrics to prepare for, as in `score`.
-            generate: Have a judge write a synthetic answer for each reference without one: True for the default judge,
-                its name, or a `SyntheticGeneration`. The set keeps the answers, so each is written once.
-            immutable: Freeze the set with exactly these entries; refused if it already has others. `report.pinned` is
-                its name with its digest.
+            entries: `ReferenceEntry`s, mappings with their keys, items, or a table with one entry per row.
+            metrics: Metrics to prepare for, in the same formats as for `score`.
+            generate: The judge that writes a synthetic answer for each reference without one: True for the default
+                judge, a judge's name, or a `SyntheticGeneration`. The reference set keeps the answers, so the judge
+                writes each only once.
+            immutable: True to freeze the reference set with exactly these entries. The call fails if the set already
+                has other entries. `report.pinned` is the set's name with its digest.
             progress: Called on the client's thread as entries are done; an exception ends the call.
             **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (default with a judge: prepared),
-                `model`, `deadline_s` (for the whole call; default: an hour, because a large set takes long to encode,
-                or a day with a judge).
+                `model`, `deadline_s` (for the whole call; default: an hour, or a day with a judge).
 
         Raises:
-            InvalidRequest: The message names the argument.
-            GradewireError: The class says why; finished work is kept.
+            InvalidRequest: An argument is wrong; the message names it.
+            GradewireError: A request failed; the exception class says why.
         """
         rows = list(rows_of("entries", entries))
         call = CallOptions.of("AsyncClient.prepare", metrics, options)
@@ -235,33 +235,33 @@ class AsyncClient(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Score later: copy the items and return at once. Never blocks and never raises.
+        """Copy the items, queue them for scoring and return at once. Never blocks and never raises.
 
         The future carries all errors: Overloaded if more than `max_pending_items` or `max_pending_bytes` would be
         pending, InvalidRequest for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
 
         Args:
-            items: As in `score`.
-            metrics: As in `score`.
-            callback: Called with the finished future, on a thread for callbacks; its exceptions are logged.
-            **options: As in `score`; `deadline_s` starts when scoring starts.
+            items: The same as for `score`.
+            metrics: The same as for `score`.
+            callback: Called with the finished future, on a separate thread; the client logs its exceptions.
+            **options: The same as for `score`; `deadline_s` counts from the start of scoring.
         """
         call = CallOptions.of("AsyncClient.submit", metrics, options)
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all submissions and their callbacks are done; return False after `timeout_s`.
+        """Wait for all submissions and their callbacks; return False if they take longer than `timeout_s` seconds.
 
-        Do not call it from a callback of `submit`, because it waits for that callback.
+        Do not call `flush` in a callback of `submit`, because `flush` waits for the callback to return.
         """
         return await self._calls.flush(timeout_s)
 
     async def models(self, *, deadline_s: float | None = None) -> ModelList:
-        """List models, metrics and limits of the server."""
+        """Return the server's models, metrics and limits."""
         return await self._calls.models(deadline_s)
 
     async def close(self) -> None:
-        """Finish submissions, for at most a minute, and close the connection. You can close twice."""
+        """Wait up to a minute for submissions, then close the connection. Closing again does nothing."""
         await self._calls.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Items to grade, with pictures, and their conversion to messages."""
+"""Items to grade, their pictures, and the conversion of both to messages."""
 
 import contextlib
 import hashlib
@@ -22,23 +22,24 @@ from gradewire._rows import (
 )
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
-_HANDED_ON = ("data:", "https:")
-_JPEGS_MODES = frozenset({"CMYK", "YCbCr"})
-"""Modes of pictures that files often have but PNG does not support."""
+_URI_STARTS = ("data:", "https:")
+_JPEG_MODES = frozenset({"CMYK", "YCbCr"})
+"""Color modes that JPEG files use but PNG does not support."""
 _DIGEST_BYTES = 16
 
 M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
 
 
 def image_messages(values: object) -> list[types_pb2.Image]:
-    """Return the pictures of an item.
+    """Return an item's pictures as messages.
 
     Args:
-        values: A picture or a list of them: bytes of a file, a path (pathlib.Path), a data: URI or https address (the
-            server rejects other texts), a Pillow picture, or a mapping with `bytes` as in Hugging Face's datasets.
+        values: A picture or a list of pictures. Each is a file's bytes, a pathlib.Path, a data: URI, an https
+            address, a Pillow image, or a mapping with `bytes` (the format of Hugging Face datasets). The server rejects
+            other strings.
 
     Raises:
-        UnreadableValueError: The message begins with the place: "[1] is a float: …".
+        UnreadableValueError: A picture cannot be sent. The message begins with its index: "[1] is a float: …".
     """
     if isinstance(values, str) and not values.strip():
         return []
@@ -49,24 +50,24 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 def local_picture(named: str, folder: Path) -> bytes | str:
     """Return the content to send for a picture named in a row.
 
-    A URI is sent unchanged. A file is read only inside `folder`, because a downloaded file of rows must not send other
-    files of this machine.
+    A URI is returned unchanged. A file must be inside `folder`, because downloaded rows must not be able to name other
+    files on this machine.
 
     Raises:
-        UnreadableValueError: The picture cannot be sent; the message says why, without its name.
+        UnreadableValueError: The picture cannot be sent. The message says why but does not name the picture.
     """
     named = named.strip()
-    if _is_handed_on(named):
-        # A lone surrogate cannot be encoded; the server rejects the address.
+    if _is_uri(named):
+        # A lone surrogate cannot be encoded. Replace it, so that the server rejects the address.
         return named.encode(errors="replace").decode()
     with _named_reasons():
         return _file_in(named, folder).read_bytes()
 
 
 def picture_digest(named: str, folder: Path) -> str:
-    """Return 32 hex digits over the result of `local_picture`, "" without one; files are read in chunks."""
+    """Return a digest (32 hex digits) of what `local_picture` returns; "" if the picture cannot be read."""
     named = named.strip()
-    if _is_handed_on(named):
+    if _is_uri(named):
         return hashlib.blake2b(named.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
     try:
         with _named_reasons(), _file_in(named, folder).open("rb") as stream:
@@ -75,14 +76,14 @@ def picture_digest(named: str, folder: Path) -> str:
         return ""
 
 
-def _is_handed_on(named: str) -> bool:
-    return named[:6].casefold().startswith(_HANDED_ON)
+def _is_uri(named: str) -> bool:
+    return named[:6].casefold().startswith(_URI_STARTS)
 
 
 def _file_in(named: str, folder: Path) -> Path:
     path = (folder / named).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableValueError("it lies outside the folder of the rows: move it there")
+        raise UnreadableValueError("it is outside the folder of the rows: move it there")
     if not path.is_file():
         raise UnreadableValueError("it is not in the folder of the rows")
     return path
@@ -102,10 +103,10 @@ def _named_reasons() -> Iterator[None]:
 
 def _message(position: int, value: Any) -> types_pb2.Image:
     if isinstance(value, Mapping):
-        # Ignore its path: rows from strangers could name any file of this machine.
+        # Ignore the mapping's path, because downloaded rows could name any file on this machine.
         value = value.get("bytes")
         if value is None:
-            raise UnreadableValueError(f"[{position}] is a mapping without bytes: give the bytes of its file")
+            raise UnreadableValueError(f"[{position}] is a mapping without bytes: give the file's bytes")
     if isinstance(value, bytes | bytearray | memoryview):
         return types_pb2.Image(data=bytes(value))
     if isinstance(value, str):
@@ -119,7 +120,7 @@ def _message(position: int, value: Any) -> types_pb2.Image:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise UnreadableValueError(f"[{position}] cannot be read: {why}") from error
-    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # Pillow's, which is not imported here
+    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # a Pillow image; Pillow is not imported here
         return types_pb2.Image(data=_png(position, value))
     raise UnreadableValueError(f"[{position}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")
 
@@ -127,8 +128,8 @@ def _message(position: int, value: Any) -> types_pb2.Image:
 def _png(position: int, picture: Any) -> bytes:
     file = io.BytesIO()
     try:
-        (picture.convert("RGB") if picture.mode in _JPEGS_MODES else picture).save(file, "PNG")
-    # A decoder reads the file only now and may raise anything.
+        (picture.convert("RGB") if picture.mode in _JPEG_MODES else picture).save(file, "PNG")
+    # Pillow decodes the file only now, and its decoders may raise any exception.
     except Exception as error:
         raise UnreadableValueError(
             f"[{position}] is a picture of mode {picture.mode} that cannot be saved as PNG ({error}): convert it to "
@@ -139,24 +140,25 @@ def _png(position: int, picture: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An answer to grade. A mapping with the same keys, or with the other names of `gradewire score`, works too.
+    """An answer to grade. A mapping with the same keys, or with the aliases that `gradewire score` reads, works too.
 
-    In a mapping, texts and lists may have the forms of table libraries: one text as the only reference, numbers,
-    arrays. Other keys are ignored.
+    In a mapping, values may have the types that table libraries produce: a single string instead of a list of
+    references, numbers, or arrays. Unknown keys are ignored.
 
     Attributes:
         references: One or more right answers.
-        prediction: The answer to grade; blank is EMPTY_PREDICTION.
-        question: The question; read by sfve, bertscore with its question, correctness and judge metrics.
-        id: Your own id, returned with the result; need not be unique.
+        prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION.
+        question: The question. sfve, correctness, judge metrics, and bertscore with `with_question=true` read it.
+        id: An id of your choice, returned with the result; it need not be unique.
         synthetic_answers: Each reference as a full sentence, in the order of `references`; or empty.
-        caption: A description of the picture; read by judge metrics with `caption=true`.
-        captions: Further captions, read after `caption`.
+        caption: A description of the picture, for judge metrics with `caption=true`.
+        captions: More descriptions, which the judge reads after `caption`.
         group: A label for summaries; no metric reads it.
-        images: Pictures that the question is about, sent for metrics that show them (`judge_verdict?image=true`): bytes
-            of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow picture, a mapping with `bytes`, a data: URI, or
-            an https address of a host in the server's setting judge_image_hosts.
-        traceparent: W3C traceparent of the span that made the answer, the parent of its result events. Never sent.
+        images: Pictures that the question is about, sent only if a metric shows them (`judge_verdict?image=true`). Each
+            is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow image, a mapping with `bytes`, a
+            data: URI, or an https address on a host in the server's setting judge_image_hosts.
+        traceparent: W3C traceparent of the span that produced the answer. Result events become this span's children;
+            the client never sends the value.
     """
 
     references: Sequence[str]
@@ -173,12 +175,12 @@ class Item:
 
 ItemLike = Item | Mapping[str, Any]
 ItemsLike = Iterable[ItemLike] | Table
-"""Items, or a table of pandas, polars or Arrow with a row for each."""
+"""Items, or a pandas, polars or Arrow table with one item per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """The reason why an item cannot be sent. If it is `too_large`, larger messages may fit it."""
+    """The reason why an item cannot be sent. If `too_large` is set, the item may fit into a larger message."""
 
     id: str
     message: str
@@ -186,8 +188,8 @@ class ItemProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class RowForm(Generic[M]):
-    """The wire format of a kind of rows, with the fields to read (without pictures) and required ones."""
+class RowFormat(Generic[M]):
+    """The wire format of items or pairs. `names` are the fields to read, without pictures; `needed` are required."""
 
     plural: str
     kind: type
@@ -196,22 +198,22 @@ class RowForm(Generic[M]):
     needed: tuple[str, ...]
 
 
-_ITEMS: Final = RowForm("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIELDS), ("references", "prediction"))
+_ITEMS: Final = RowFormat("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIELDS), ("references", "prediction"))
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Return the message of an item with at most `max_bytes`, or its problem. Never raises."""
+    """Return an item's message of at most `max_bytes`, or the reason why it cannot be sent. Never raises."""
     return encode_row(_ITEMS, index, item, max_bytes=max_bytes, images=images)
 
 
-def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
-    """Return the message of a row of any kind, as `encode_item`."""
+def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
+    """Return the message of an item or a pair, or the reason why it cannot be sent; see `encode_item`."""
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
     elif not isinstance(row, Mapping):
         way_out = (
-            "give the table itself, or a concatenation of all tables"
+            "give the table itself, or all tables as one"
             if is_table(row)
             else f"give a mapping or a gradewire.{form.kind.__name__}"
         )
@@ -238,9 +240,9 @@ def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, ima
     return ItemProblem(message.id, problem, too_large=True)
 
 
-def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
-    """Return the message of values that are already texts and lists of texts, the usual case; else None."""
-    # protobuf would take a string as a list of letters, and any iterable as a list.
+def _message_of(form: RowFormat[M], values: Mapping[str, Any]) -> M | None:
+    """Return a message if all values are strings or lists of strings, which is the usual case; else None."""
+    # protobuf would accept a string as a list of letters, and any iterable as a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
     if not listed or any(name not in values for name in form.needed):
         return None
@@ -252,7 +254,7 @@ def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
     return None if holds_bytes(values) else message
 
 
-def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], values: Mapping[str, Any]) -> str:
+def _find_problem(form: RowFormat[M], row_name: str, row: Mapping[Any, Any], values: Mapping[str, Any]) -> str:
     for name in form.needed:
         if name not in values:
             there = ", ".join(sorted(map(_printable, row))) or "nothing"
@@ -268,13 +270,13 @@ def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], value
             except UnicodeEncodeError as error:
                 return (
                     f"{row_name}.{field} has a lone surrogate (U+{ord(text[error.start]):04X} at character "
-                    f"{error.start}), which is not text: decode the source as UTF-8"
+                    f"{error.start}), which is not valid text: decode the source as UTF-8"
                 )
     return f"{row_name} cannot be encoded: check the types of its fields"
 
 
 def holds_bytes(values: Mapping[str, Any]) -> bool:
-    """Return True if a value or an entry of a list is bytes."""
+    """Return True if any value, or any entry of a list, is bytes."""
     return any(
         isinstance(value, bytes) or (isinstance(value, list | tuple) and any(isinstance(text, bytes) for text in value))
         for value in values.values()

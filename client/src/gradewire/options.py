@@ -1,4 +1,4 @@
-"""Options of calls: their types, defaults and checks."""
+"""Types, defaults and checks of a call's options."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ Priority: TypeAlias = Literal["normal", "bulk"]
 
 
 class PrepareOptions(TypedDict, total=False):
-    """Keyword arguments of all calls. None is the same as leaving one out.
+    """Keyword arguments of `prepare` and of all calls that score. None means the default.
 
     Attributes:
-        preset: For smile, unless `metrics` names one.
-        synthetic: none, inline or prepared; for smile, unless `metrics` says it.
-        model: Encoder, NAME or NAME@DIGEST, for metrics without their own.
-        deadline_s: Seconds; see the call.
+        preset: Preset of smile, unless `metrics` sets one.
+        synthetic: Synthetic answers for smile, unless `metrics` sets them: "none", "inline" or "prepared".
+        model: Encoder, NAME or NAME@DIGEST, for metrics that do not set one.
+        deadline_s: Deadline in seconds; each method explains it.
     """
 
     preset: Preset | None
@@ -37,12 +37,12 @@ class PrepareOptions(TypedDict, total=False):
 
 
 class CompareOptions(TypedDict, total=False):
-    """Keyword arguments of calls that compare. None is the same as leaving one out.
+    """Keyword arguments of calls that compare. None means the default.
 
     Attributes:
-        judge: NAME or NAME@DIGEST, for a comparison without its own model.
-        priority: As in `ScoreOptions`; streams are always "bulk".
-        deadline_s: Seconds; see the call.
+        judge: Judge, NAME or NAME@DIGEST, for a comparison that does not set one.
+        priority: With "bulk", other requests go first while the server is busy. Streams are always "bulk".
+        deadline_s: Deadline in seconds; each method explains it.
     """
 
     judge: str | None
@@ -54,9 +54,9 @@ class ScoreOptions(PrepareOptions, total=False):
     """Keyword arguments of calls that score.
 
     Attributes:
-        judge: Judge, NAME or NAME@DIGEST, for judge metrics without their own.
-        priority: With "bulk", other requests go first while the server is busy; streams are always "bulk".
-        reference_set: Name from `prepare`, for metrics with synthetic, corpus or idf = prepared.
+        judge: Judge, NAME or NAME@DIGEST, for judge metrics that do not set one.
+        priority: With "bulk", other requests go first while the server is busy. Streams are always "bulk".
+        reference_set: Name of a set that `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
     """
 
     judge: str | None
@@ -64,15 +64,15 @@ class ScoreOptions(PrepareOptions, total=False):
     reference_set: str | None
 
 
-# More seconds than this do not fit into the clocks of event loops.
+# An event loop's clock overflows with longer deadlines.
 _MAX_DEADLINE_S = 1e9
 
 
 def check_deadline(deadline_s: object) -> float:
-    """Return the deadline, after a check.
+    """Return a deadline in seconds.
 
     Raises:
-        InvalidRequest: It is not a number, not positive, or not finite.
+        InvalidRequest: The deadline is not a positive finite number.
     """
     seconds = _as_float(deadline_s)
     if not 0 < seconds < math.inf:
@@ -81,22 +81,22 @@ def check_deadline(deadline_s: object) -> float:
 
 
 def check_most(name: str, most: object) -> None:
-    """Check a maximum: a whole number, 1 or more."""
+    """Check that a maximum is a whole number, 1 or more."""
     if not isinstance(most, Integral) or most < 1:
         raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
 
 
 def rows_of(name: str, rows: Any) -> Iterable[Any]:
-    """Return the given items or entries row by row; the rows of a table are mappings by column.
+    """Return an iterable of the items, pairs or entries that a caller passed. A table's rows become mappings.
 
     Raises:
-        InvalidRequest: The argument is not a list of rows, but for instance a single row or a text.
+        InvalidRequest: The argument is not a list of rows, but for instance a single row or a string.
     """
     if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
         first = next(iter(rows))
-        raise InvalidRequest(f"{name} is a {type(rows).__name__} of tables: give one of them, {name}[{first!r}]")
+        raise InvalidRequest(f"{name} is a {type(rows).__name__} of tables: give one table, {name}[{first!r}]")
     if isinstance(rows, str | bytes | Mapping | Item | ReferenceEntry | Pair):
-        raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single one")
+        raise InvalidRequest(f"{name} is one {type(rows).__name__}: give a list of mappings, [{{…}}] for a single row")
     if is_table(rows):
         return table_rows(name, rows)
     if hasattr(type(rows), "collect"):
@@ -107,16 +107,16 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
 
 
 def check_metrics(metrics: object) -> None:
-    """Check the type of `metrics`: a text, a metric or several."""
+    """Check that `metrics` is a string, a metric or several metrics."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
         raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, an identifier, a metric or several")
 
 
 def check_comparison(by: object, judge: str | None) -> Compare:
-    """Return the comparison, with the call's judge unless it names its own.
+    """Return the comparison, with the call's judge unless the comparison sets one.
 
     Raises:
-        InvalidRequest: It is neither a comparison nor the identifier of one.
+        InvalidRequest: `by` is neither a comparison nor a comparison's identifier.
     """
     if isinstance(by, str):
         by = parse_comparison_line(by)
@@ -127,19 +127,19 @@ def check_comparison(by: object, judge: str | None) -> Compare:
 
 
 def check_names(method: str, options: Mapping[str, object], known: Any) -> None:
-    """Raise TypeError, as Python does, for an option that the method, CLASS.METHOD, does not have."""
+    """Raise TypeError, with Python's wording, for an option that the method (CLASS.METHOD) does not have."""
     if unknown := options.keys() - known.__optional_keys__:
         raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
 
 
 def check_priority(priority: object) -> None:
-    """Check a priority."""
+    """Raise InvalidRequest for an unknown priority."""
     if priority not in get_args(Priority):
         raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {priority!r}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Check that a value is a text or None."""
+    """Check that a value is a string or None."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -147,11 +147,11 @@ def check_text(name: str, value: object) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest(f"{name}={value!r} has a lone surrogate: give text") from None
+        raise InvalidRequest(f"{name}={value!r} has a lone surrogate: give valid text") from None
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Return the writer of synthetic answers; None without one.
+    """Return the judge and prompt that write synthetic answers; None if nothing is to be generated.
 
     Raises:
         InvalidRequest: The value is not a bool, a judge's name or a SyntheticGeneration.
@@ -178,13 +178,13 @@ def check_progress(progress: object) -> None:
 
 
 def check_timeout(timeout_s: object) -> None:
-    """Check that a value is a number of seconds or None."""
+    """Check that a timeout is a number of seconds or None."""
     if timeout_s is not None and math.isnan(_as_float(timeout_s)):
         raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait without a limit")
 
 
 def _as_float(value: object) -> float:
-    """Return NaN for other types than numbers."""
+    """Return a float; NaN if the value is not a number."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -192,16 +192,16 @@ def _as_float(value: object) -> float:
 
 
 def _is_iterable(value: object) -> bool:
-    # isinstance(…, Iterable) misses objects that support only indexing.
+    # isinstance(…, Iterable) is false for objects that support only indexing.
     return isinstance(value, Iterable) or hasattr(type(value), "__getitem__")
 
 
 USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
-"""Default metrics. Both together cost about as much as the first; `correctness` needs an encoder with a fit."""
+"""Default metrics. Computing both costs little more than smile alone; `correctness` needs an encoder with a fit."""
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder cannot compute, with reasons; empty for an unknown encoder."""
+    """Return the reasons why an encoder cannot compute a metric, by metric name; empty for an unknown encoder."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -210,15 +210,15 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """Return the default metrics that a server can compute with an encoder, and a note if that is only smile.
+    """Return the default metrics that a server can compute with an encoder, and a note if only smile is left.
 
-    If the encoder itself is missing, nothing is left out, and both metrics report it.
+    If the encoder itself is missing, return both metrics, so that both report the missing encoder.
     """
     if not listed.metrics:
         return Smile.name, ""
     why = without_metrics(listed, model).get(Correctness.name, "")
     if all(metric.name != Correctness.name for metric in listed.metrics):
-        why = "the server does not have it"
+        why = "the server does not have this metric"
     return (
         (Smile.name, f"only {Smile.name} is scored, without {Correctness.name}: {why}") if why else (USUAL_METRICS, "")
     )
@@ -226,7 +226,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The unchecked options of a call. Without metrics it uses those of `USUAL_METRICS` that the server can compute."""
+    """A call's unchecked options. Without `metrics`, the call uses the `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults
@@ -235,19 +235,19 @@ class CallOptions:
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike | None, options: PrepareOptions) -> Self:
-        """Collect the options of a call of a client's method, CLASS.METHOD.
+        """Collect the options that a caller passed to a client's method (CLASS.METHOD).
 
         Raises:
-            TypeError: The method has no such option; worded like Python's own error.
+            TypeError: The method has no such option.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
-        said: dict[str, Any] = {**options}
-        deadline_s = said.pop("deadline_s", None)
-        priority: Priority = said.pop("priority", None) or "normal"
-        return cls(metrics, MetricDefaults(**said), deadline_s, priority)
+        defaults: dict[str, Any] = {**options}
+        deadline_s = defaults.pop("deadline_s", None)
+        priority: Priority = defaults.pop("priority", None) or "normal"
+        return cls(metrics, MetricDefaults(**defaults), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """Return the metrics, with the call's options filled in.
+        """Return the metrics, with values from the call's options for parameters that they do not set.
 
         Raises:
             InvalidRequest: An option has a wrong type, or does not fit the metrics.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
-from gradewire.items import ItemProblem, RowForm, encode_row
+from gradewire.items import ItemProblem, RowFormat, encode_row
 from gradewire.results import CacheHits, Provenance, ScoreWarning, Status, Timing
 from gradewire_proto.v1 import judging_pb2
 
@@ -15,13 +15,14 @@ class Pair:
     """A pair of answers to one question. A mapping with the same keys works too.
 
     Attributes:
-        question: The question or instruction; blank is INVALID_INPUT.
-        answer_a: One answer; blank, or without letters and digits, is EMPTY_PREDICTION.
-        answer_b: The other answer; the same rules.
-        references: Right answers; read with `compare?references=true`.
-        captions: Descriptions of the picture; read with `caption=true`. A mapping may have a single one as `caption`.
-        images: Pictures that the question is about, as in `Item.images`; sent with `image=true`.
-        id: Your own id, returned with the result; need not be unique.
+        question: The question or instruction. If it is blank, the pair gets the status INVALID_INPUT.
+        answer_a: One answer. If either answer has no letters or digits, the pair gets the status EMPTY_PREDICTION.
+        answer_b: The other answer.
+        references: Right answers, shown to the judge with `compare?references=true`.
+        captions: Descriptions of the picture, shown with `caption=true`. A mapping may also have a single description,
+            under the key `caption`.
+        images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
+        id: An id of your choice, returned with the result; it need not be unique.
         group: A label for summaries, returned with the result.
     """
 
@@ -37,9 +38,9 @@ class Pair:
 
 PairLike = Pair | Mapping[str, Any]
 PairsLike = Iterable[PairLike] | Table
-"""Pairs, or a table of pandas, polars or Arrow with a row for each."""
+"""Pairs, or a pandas, polars or Arrow table with one pair per row."""
 
-_PAIRS: Final = RowForm(
+_PAIRS: Final = RowFormat(
     "pairs",
     Pair,
     judging_pb2.Pair,
@@ -49,7 +50,7 @@ _PAIRS: Final = RowForm(
 
 
 def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = False) -> judging_pb2.Pair | ItemProblem:
-    """Return the message of a pair, or its problem; arguments as in `encode_item`."""
+    """Return a pair's message, or its problem; see `encode_item` for the arguments."""
     if isinstance(pair, Mapping):
         try:
             pair = _with_caption(pair)
@@ -59,7 +60,7 @@ def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = Fals
 
 
 def _with_caption(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put a row's `caption` first in its `captions`: items have both, pairs only these."""
+    """Put a row's `caption` before its `captions`, because a pair's message has no field for `caption`."""
     found = field_values(row, ("caption", "captions"))
     if "caption" not in found:
         return row
@@ -77,13 +78,14 @@ class OrderVerdict:
 
     Attributes:
         first: The answer shown first.
-        winner: The most probable winner, a tie if both answers are equally probable; None if no verdict could be read.
+        winner: The most probable winner, or "tie" if both answers are equally probable; None if the server could not
+            parse the judge's verdict.
         probability_a: Probability that answer A is better, 0 to 1; None without a verdict.
         probability_b: Probability that answer B is better.
         probability_tie: Probability of a tie.
-        reason: The judge's text before its verdict, with mode=reason.
-        extracted: True if no verdict could be read after the reason, so it was taken from the reason.
-        label_mass: Probability of all three verdicts together before the judge was limited to them, if known.
+        reason: The text that the judge wrote before its verdict, with mode=reason.
+        extracted: True if no readable verdict followed the reason, so the verdict was taken from the reason.
+        label_mass: Total probability of the three verdicts before the judge was limited to them; None if unknown.
     """
 
     first: Literal["a", "b"]
@@ -98,28 +100,28 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The better one of two answers, or the reason why it is unknown.
+    """The better of two answers, or the reason why no winner is known.
 
     Attributes:
         winner: Set if and only if `status` is OK.
         status: OK; INCONSISTENT if the two orders contradict each other; UNPARSABLE; or another failure.
-        probability_a: Mean over both orders that answer A is better, 0 to 1; None if one order could not be read, or if
-            no judge was needed.
+        probability_a: Probability that answer A is better, 0 to 1, averaged over both orders. None if the server could
+            not parse the verdict in one order, or needed no judge.
         probability_b: The same for answer B.
         probability_tie: The same for a tie.
-        orders: The judge's verdicts, A first, then B first, also if INCONSISTENT or UNPARSABLE. Empty if no judge was
-            needed, or it did not answer.
+        orders: The judge's verdict with answer A shown first, then with answer B shown first, even if `status` is
+            INCONSISTENT or UNPARSABLE. Empty if the server needed no judge, or the judge did not answer.
         index: Position of the pair in the call, from 0.
         id: The caller's id.
         group: The caller's group.
         message: The error and its remedy; empty when OK.
         warnings: Notes on the verdict.
-        decided_by: judge, or rule for answers that look the same; empty without a winner.
-        prompt_tokens: Tokens read by the judge in both orders; 0 if its server does not report them.
-        generated_tokens: Tokens written by the judge; 0 in the same case.
-        cache_hits: Sources of the verdicts.
-        timing: Seconds by kind of work.
-        provenance: Everything to reproduce the verdict; None for a pair that never reached a server.
+        decided_by: "judge", or "rule" if the answers look the same; empty without a winner.
+        prompt_tokens: Number of tokens that the judge read in both orders; 0 if its server does not report them.
+        generated_tokens: Number of tokens that the judge wrote; 0 if its server does not report them.
+        cache_hits: Number of verdicts by source.
+        timing: Seconds by type of work.
+        provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.
         retry_after_s: Seconds to wait before a retry, if the server can estimate them (UNAVAILABLE).
     """
 
@@ -148,7 +150,7 @@ class Comparison:
         return "" if self.provenance is None else self.provenance.line
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON: id, winner and status, and the nonempty ones of the other fields."""
+        """Return a dict for JSON with id, winner, status, and other fields that are not empty."""
         row = {"id": self.id, "winner": self.winner, "status": str(self.status)}
         found = {
             "group": self.group,

@@ -1,4 +1,4 @@
-"""Entries and results of `prepare`, which prepares references before answers arrive."""
+"""The entries and results of `prepare` calls, which prepare references before answers arrive."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -13,7 +13,7 @@ from gradewire_proto.wire_rules import MAX_MARKS, has_long_run, name_set
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceEntry:
-    """The references of one question. A mapping with the same keys works too; other keys are ignored.
+    """The references of one question. A mapping with the same keys works too; unknown keys are ignored.
 
     Attributes:
         references: One or more right answers.
@@ -28,17 +28,17 @@ class ReferenceEntry:
 
 ReferenceEntryLike = ReferenceEntry | Mapping[str, Any]
 EntriesLike = Iterable[ReferenceEntryLike] | Table
-"""Entries, or a table of pandas, polars or Arrow with a row for each."""
+"""Entries, or a pandas, polars or Arrow table with one entry per row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticGeneration:
-    """A judge and a prompt to write synthetic answers.
+    """The judge and the prompt that write synthetic answers.
 
     Attributes:
-        judge: NAME or NAME@DIGEST; "" for the server's default.
-        prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file of the
-            metric "synthetic"; "" for the default.
+        judge: NAME or NAME@DIGEST; "" means the server's default judge.
+        prompt: NAME/VERSION[@DIGEST] of a prompt that the server knows, or the whole text of a prompt file for the
+            metric "synthetic"; "" means the default prompt.
     """
 
     judge: str = ""
@@ -50,12 +50,13 @@ class PrepareProgress:
     """The progress of a `prepare` call.
 
     Attributes:
-        entries_done: Entries prepared or failed.
-        entries_total: Entries of the call.
-        cache_hits: Texts so far, by source.
-        synthetic_answers_stored: Synthetic answers in the set so far, including those from before this call.
-        synthetic_answers_generated: Synthetic answers that a judge wrote in this call.
-        synthetic_answers_fallback: References that stand for themselves, because the judge found no good sentence.
+        entries_done: Number of entries prepared or failed.
+        entries_total: Number of entries in the call.
+        cache_hits: Number of texts so far, by source.
+        synthetic_answers_stored: Number of synthetic answers in the set so far, including answers stored earlier.
+        synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.
+        synthetic_answers_fallback: Number of references used as their own synthetic answers, because the judge wrote no
+            good sentence.
     """
 
     entries_done: int
@@ -68,7 +69,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """The reason why an entry is not, or not completely, prepared."""
+    """The reason why an entry was not prepared, or not completely."""
 
     index: int
     status: Status
@@ -80,20 +81,20 @@ class PrepareReport:
     """The result of a `prepare` call.
 
     Attributes:
-        reference_set: Name of the set, for `score(…, synthetic="prepared", reference_set=…)`: 32 hex digits over all
-            entries in order. Another order makes another set.
+        reference_set: The set's name, for `score(…, synthetic="prepared", reference_set=…)`. The name is a digest (32
+            hex digits) of all entries, and depends on their order.
         entries: Number of entries.
         failures: Entries that could not be prepared.
-        cache_hits: Texts by source; a second call computes none.
-        synthetic_answers_stored: Synthetic answers in the set, including those from before this call.
+        cache_hits: Number of texts by source. A second call computes none.
+        synthetic_answers_stored: Number of synthetic answers in the set, including answers stored earlier.
         provenance: Provenance of scores with this set, by metric label.
-        synthetic_answers_generated: Synthetic answers that a judge wrote in this call.
-        fallbacks: Prepared entries with references that stand for themselves, because the judge found no good sentence
-            (UNPARSABLE).
-        synthetic_answers: With `generate`: answers by index of the entry, one for each reference, None if missing;
-            without refused entries.
-        generation: With `generate`: the judge and its prompt.
-        corpus_digest: With `immutable`: 32 hex digits over the set's entries, which never change.
+        synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.
+        fallbacks: Prepared entries with a reference used as its own synthetic answer, because the judge wrote no good
+            sentence (UNPARSABLE).
+        synthetic_answers: With `generate`, synthetic answers by entry index, without rejected entries. Each entry has
+            one answer per reference, or None if the answer is missing.
+        generation: With `generate`, the judge and its prompt.
+        corpus_digest: With `immutable`, a digest (32 hex digits) of the set's entries, which never change.
     """
 
     reference_set: str
@@ -110,12 +111,12 @@ class PrepareReport:
 
     @property
     def pinned(self) -> str:
-        """Name of the set for `reference_set=`; with `immutable` NAME@DIGEST, which requires exactly that content."""
+        """The set's name for `reference_set=`; with `immutable`, NAME@DIGEST, which requires exactly these entries."""
         return f"{self.reference_set}@{self.corpus_digest}" if self.corpus_digest else self.reference_set
 
 
 def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
-    """Return the message of an entry, or its problem."""
+    """Return an entry's message, or its problem."""
     if isinstance(entry, ReferenceEntry):
         entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
     elif not isinstance(entry, Mapping):
@@ -139,7 +140,7 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
 def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEntry) -> str:
     # protobuf accepts bytes that happen to be UTF-8, so the same data could pass or fail by chance.
     if holds_bytes(values):
-        return " has bytes instead of a text: give strings"
+        return " has bytes instead of text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
         if has_long_run(text):
             return f" has a text with more than {MAX_MARKS} combining marks in a row: shorten it"
@@ -147,7 +148,7 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
 
 
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
-    """Return the name of the set that `prepare` makes from these entries, without those that it would refuse."""
+    """Return the name of the set that `prepare` makes from these entries, ignoring entries that it would reject."""
     messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
     return name_set(message for message in messages if not isinstance(message, EntryFailure))
 

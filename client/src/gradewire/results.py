@@ -1,4 +1,4 @@
-"""Results of calls: scores and reports with their provenance, and the models and metrics of a server."""
+"""Results of calls: scores and reports with their provenance, and the models and metrics that a server lists."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PART_FIELDS: Mapping[str, object] = MappingProxyType(
     {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
 )
-"""Types of all fields of parts, by name. Kinds that share a name share its type."""
+"""Types of the fields of all parts classes, by field name. Fields with the same name have the same type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,16 @@ class ModelInfo:
     """An encoder, a grader or a judge.
 
     Attributes:
-        digest: 64 hex digits; empty while MISSING.
-        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN for another state of a newer server.
-        message: Details of `state`, for users.
-        how_to_get: The command that makes the model available; empty if it is.
-        is_default: True if calls without a model (or judge) use it.
-        max_tokens: Longer texts are cut at this length, with the warning TRUNCATED.
-        numeric_class: fp32-cpu, …: part of the digest, because it can change scores.
+        digest: 64 hex digits; empty if `state` is MISSING.
+        state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN for a state that only newer clients know.
+        message: Details about `state`, for users.
+        how_to_get: The command that makes the model available; empty if it is already available.
+        is_default: True if calls that name no model (or judge) use this one.
+        max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
+        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
         kind: "encoder", "grader" or "judge".
-        without_metrics: Metrics that the encoder cannot compute, by name, with reasons.
-        sees_images: True if the judge accepts pictures; certain only when LOADED, before that from the server's
-            settings.
+        without_metrics: Reasons why the encoder cannot compute a metric, by metric name.
+        sees_images: True if the judge accepts pictures. Until the judge is LOADED, this is the server's setting.
     """
 
     name: str
@@ -60,7 +59,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricParameterInfo:
-    """A parameter of a metric, in words."""
+    """A description of a metric's parameter."""
 
     name: str
     description: str
@@ -70,15 +69,15 @@ class MetricParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric.
+    """A description of a metric.
 
     Attributes:
         minimum: Lowest possible score.
         maximum: Highest possible score.
-        available: False while something that the metric needs is not loaded; `missing` names it.
-        needs_judge: True if its model is a judge.
-        needs_grader: True if its model is a grader.
-        advice: Comparison with cheaper metrics, if measured.
+        available: False while something that the metric needs is not loaded; `missing` says what.
+        needs_judge: True if the metric's model is a judge.
+        needs_grader: True if the metric's model is a grader.
+        advice: A comparison with cheaper metrics; empty if not measured.
     """
 
     name: str
@@ -99,12 +98,12 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on a request; 0 means that the server does not report one.
+    """Limits on a request; 0 means that the server does not report the limit.
 
     Attributes:
-        max_item_bytes: All strings of one item, in UTF-8.
-        stream_window_items: Items of one stream in progress at a time.
-        max_windows: Windows of one prediction that smile compares, within its first `max_prediction_words` words.
+        max_item_bytes: Maximum size of all strings in an item, in UTF-8.
+        stream_window_items: Maximum number of items in progress in one stream.
+        max_windows: Maximum number of windows that smile compares in a prediction's first `max_prediction_words` words.
     """
 
     max_items_per_request: int = 0
@@ -122,11 +121,11 @@ class ModelList:
     """The models, metrics and limits of a server.
 
     Attributes:
-        models: Encoders and judges, including those that are not built.
+        models: Encoders, graders and judges, including models that are not built.
         metrics: Metrics with versions, ranges and parameters.
         limits: Limits on a request.
-        server_version: Version of gradewire.
-        comparisons: Comparisons for `Client.compare`; their ranges do not apply.
+        server_version: The server's gradewire version.
+        comparisons: Comparisons for `Client.compare`; ignore their `minimum` and `maximum`.
     """
 
     models: tuple[ModelInfo, ...]
@@ -137,7 +136,7 @@ class ModelList:
 
 
 class Status(StrEnum):
-    """The status of an (item, metric) pair; only OK carries a score. docs/reference/metrics.md has the meanings."""
+    """The status of one metric's result for one item. Only OK has a score; docs/reference/metrics.md explains all."""
 
     OK = "OK"
     INVALID_INPUT = "INVALID_INPUT"
@@ -152,40 +151,40 @@ class Status(StrEnum):
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
     # The judge's verdicts in the two orders of a pair contradict each other.
     INCONSISTENT = "INCONSISTENT"
-    # A status of a newer server, unknown to this client.
+    # The server is newer and sent a status that this client does not know.
     UNKNOWN = "UNKNOWN"
 
     @property
     def may_pass(self) -> bool:
-        """True if the same item may be scored in a retry."""
+        """True if a retry may score the same item."""
         return self in {Status.UNAVAILABLE, Status.TIMEOUT}
 
 
 class ScoreWarning(StrEnum):
-    """Notes on a score that is valid."""
+    """A note on a valid score."""
 
-    # A text was longer than the encoder or judge can read, or gave too many windows.
+    # A text was longer than the encoder or judge can read, or had too many windows.
     TRUNCATED = "TRUNCATED"
-    # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
+    # The threshold and weights are not calibrated for this model. Trust the order of scores, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
     # The probability lies in the band of unreliable verdicts.
     UNCERTAIN = "UNCERTAIN"
-    # The judge did not see some words of the prediction, because they call the answer right.
+    # The server hid words of the prediction from the judge, because they claim that the answer is right.
     MASKED = "MASKED"
-    # A warning of a newer server, unknown to this client.
+    # The server is newer and sent a warning that this client does not know.
     UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)
 class CacheHits:
-    """Sources of the results for texts, counted in texts.
+    """Number of texts by the source of their result.
 
     Attributes:
-        memory: The server's memory.
-        disk: The server's store on disk.
-        redis: The shared cache.
-        joined: Another request that was computing the same text.
-        computed: The encoder.
+        memory: Found in the server's memory.
+        disk: Found in the server's store on disk.
+        redis: Found in the shared cache.
+        joined: Shared with a request that was already computing the same text.
+        computed: Computed for this request.
     """
 
     memory: int = 0
@@ -197,7 +196,7 @@ class CacheHits:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds in the server by kind of work; work shared by several items counts in full for each."""
+    """Seconds that the server spent, by type of work. Work shared by several items counts in full for each item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -212,21 +211,21 @@ class Provenance:
     Attributes:
         name: The metric's name.
         version: Version of the metric's definition; raised whenever a score can change.
-        model: Encoder or judge; empty for metrics without one.
-        model_digest: 64 hex digits; empty for metrics without a model, or if it is not loaded.
-        line: The metric identifier with all of this, for `metrics=`.
-        metric: The metric with every default filled in; None if this client does not know it.
-        reference_set: The prepared set behind the score (synthetic answers, weights of words); else empty.
-        prompt: NAME/VERSION of the judge's prompt; empty without one.
-        prompt_digest: SHA-256 of the prompt file, 64 hex digits, or empty.
-        calibration: Source of the fit, in words: always for `correctness` (except features_only), for others only if
-            it filled in an unset threshold or weight; or empty.
-        corpus_digest: 32 hex digits over the set's corpus, if the metric counts over a prepared one; or empty.
+        model: Encoder, grader or judge; empty for metrics without a model.
+        model_digest: 64 hex digits; empty if the metric has no model, or the model is not loaded.
+        line: The full metric identifier; pass it as `metrics=` to reproduce the score.
+        metric: The metric with every default filled in; None if this client does not know the metric.
+        reference_set: The prepared set whose synthetic answers or word weights the score used; else empty.
+        prompt: NAME/VERSION of the judge's prompt; empty without a prompt.
+        prompt_digest: SHA-256 of the prompt file, 64 hex digits; empty without a prompt.
+        calibration: A description of the fit that supplied the threshold or weights; else empty. Always set for
+            `correctness` (except features_only), for other metrics only if the fit filled in an unset value.
+        corpus_digest: Digest of the prepared corpus that the metric used, 32 hex digits; else empty.
             `reference_set="NAME@DIGEST"` requires exactly that corpus.
-        judge_model: Judge of a metric that also has an encoder (auto), else empty.
-        judge_digest: 64 hex digits, or empty.
+        judge_model: Judge of a metric that also has an encoder (auto); else empty.
+        judge_digest: 64 hex digits; empty without a judge.
         grader_model: Grader of correctness, which also has an encoder; else empty.
-        grader_digest: 64 hex digits, or empty.
+        grader_digest: 64 hex digits; empty without a grader.
     """
 
     name: str
@@ -248,19 +247,19 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class MetricScore:
-    """Score or failure of one metric on one item.
+    """One metric's result for one item: a score or a failure.
 
     Attributes:
         score: Set if and only if `status` is OK.
         status: OK, or the reason for a missing score.
         message: The error and its remedy; empty when OK.
-        warnings: Notes on a score that is valid.
-        matched_reference: Index of the reference that gave the score.
-        parts: Terms of the score; None for metrics without parts.
-        correct: True if the answer counts as right; None if the metric gives no verdict.
-        cache_hits: Sources of the texts' results.
-        timing: Seconds by kind of work.
-        provenance: Everything to reproduce the score; None for an item that never reached a server.
+        warnings: Notes on a valid score.
+        matched_reference: Index of the reference that the score is based on.
+        parts: Components of the score; None for metrics without parts.
+        correct: True if the answer counts as right; None if the metric has no verdict.
+        cache_hits: Number of texts by the source of their result.
+        timing: Seconds by type of work.
+        provenance: Everything needed to reproduce the score; None for an item that never reached a server.
         retry_after_s: Seconds to wait before a retry, if the server can estimate them (UNAVAILABLE).
     """
 
@@ -277,7 +276,7 @@ class MetricScore:
     retry_after_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a flat dict for JSON: score and status, and the nonempty ones of the other fields and parts."""
+        """Return a flat dict for JSON with score, status, and other fields and parts that are not empty."""
         row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
         if self.message:
             row["message"] = self.message
@@ -304,7 +303,7 @@ class ItemScores:
     Attributes:
         index: Position of the item in the call, from 0.
         id: The caller's id.
-        scores: One per metric, by label, in the order of the call.
+        scores: Results by metric label, in the order of the call's metrics.
     """
 
     index: int
@@ -339,20 +338,20 @@ _COLUMNS: Mapping[str, object] = {
     **dict.fromkeys(_TIMES, float),
     "line": str,
 }
-"""Types of the columns of records."""
+"""Column types of the records."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
-    """One metric over all items of a call.
+    """A summary of one metric's results over all items of a call.
 
     Attributes:
-        mean: Mean over scored items; None without any.
-        mean_empty_as_wrong: Mean with every empty prediction counted as 0; None without any item of either kind.
-        share_right: Share of right answers among scored items with a verdict; None without any.
+        mean: Mean score of the scored items; None if no item was scored.
+        mean_empty_as_wrong: Mean score with each empty prediction counted as 0; None if no item was scored or empty.
+        share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
-        uncertain: Number of scored items with an unreliable verdict (UNCERTAIN).
-        share_right_certain: `share_right` of the other items; None without any.
+        uncertain: Number of items with an unreliable verdict (UNCERTAIN).
+        share_right_certain: `share_right` without the uncertain items; None if no other item has a verdict.
         counts: Number of items by status.
     """
 
@@ -367,12 +366,12 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreReport(Sequence[ItemScores]):
-    """The results in the order of the items, as a sequence of `ItemScores`.
+    """A sequence of `ItemScores`, in the order of the call's items.
 
     Attributes:
         items: The results.
-        labels: Labels of the metrics' results, in the order of the call.
-        provenance: Everything to reproduce the scores, by label; a label is missing if no item reached a server.
+        labels: Metric labels, in the order of the call's metrics.
+        provenance: Everything needed to reproduce the scores, by label; empty if no item reached a server.
     """
 
     items: tuple[ItemScores, ...]
@@ -423,7 +422,7 @@ class ScoreReport(Sequence[ItemScores]):
         """Return one flat record per item and metric, all with the same keys, for data frames.
 
         Keys: index, id, metric (the label), score, status, message, warnings, matched_reference, correct, the parts of
-        all metrics (None for those without), cache hits by level (`hits_…`), timing (`…_s`), line.
+        all metrics (None if the record's metric lacks the part), cache hits by level (`hits_…`), timing (`…_s`), line.
         """
         return [
             {

@@ -1,4 +1,4 @@
-"""A transport for tests, with a function instead of a server.
+"""A transport for tests that calls a function instead of a server.
 
 ```python
 def answer(request):
@@ -38,7 +38,10 @@ _LONG_S = 3600.0
 def echo_scores(
     request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
 ) -> scoring_pb2.ScoreResponse:
-    """Return a valid reply with one score for all metrics of an item; None makes the item EMPTY_PREDICTION."""
+    """Return a valid reply with the same score for all metrics of an item.
+
+    If `score` returns None, the item gets the status EMPTY_PREDICTION.
+    """
     reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec, request.reference_set) for spec in request.metrics])
     for index, item in enumerate(request.items):
         value = score(item)
@@ -58,7 +61,10 @@ def echo_scores(
 def echo_comparisons(
     request: judging_pb2.CompareRequest, *, winner: Callable[[judging_pb2.Pair], Winner | None]
 ) -> judging_pb2.CompareResponse:
-    """Return a valid reply with the same winner in both orders; None makes a pair INCONSISTENT."""
+    """Return a valid reply with the same winner in both orders.
+
+    If `winner` returns None, the pair gets the status INCONSISTENT.
+    """
     spec = types_pb2.MetricSpec(compare=request.parameters)
     reply = judging_pb2.CompareResponse(provenance=_provenance(spec, ""))
     for index, pair in enumerate(request.pairs):
@@ -83,13 +89,15 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """A transport that answers from a function, inside the client's own chunking, decoding and deadlines.
+    """A transport that answers from a function. The client splits requests and decodes replies as usual.
+
+    `prepare` needs no function: the transport reports that all entries are prepared.
 
     Args:
-        answer: A function from request to reply, plain or async, that may raise errors of `gradewire.errors`. It also
-            answers each message of a stream; `prepare` reports that all is done. None: scoring fails.
-        models: Reply of `models()`; its limits decide how the client cuts.
-        compare: The same for pairs (see `echo_comparisons`). None: comparing fails.
+        answer: A plain or async function from request to reply, also called for each message of a stream. It may raise
+            errors from `gradewire.errors`. None makes scoring fail.
+        models: The reply to `models()`. The client splits requests by its limits.
+        compare: A function like `answer`, for pairs (see `echo_comparisons`). None makes comparing fail.
     """
 
     def __init__(
@@ -105,7 +113,7 @@ class StubTransport:
         self.closed = False
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the function's reply; raises DeadlineExceeded if it takes too long."""
+        """Return the function's reply. Raises DeadlineExceeded if an async function takes too long."""
         if method == LIST_MODELS:
             reply: Any = self._models
         elif method == SCORE:
@@ -121,7 +129,7 @@ class StubTransport:
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Yield a reply for each message of items or pairs; for `prepare`, one that reports completion."""
+        """Yield a reply to each message with items or pairs; for `prepare`, yield one reply that reports completion."""
         requests: Any = sent
         if method not in {SCORE_STREAM, COMPARE_STREAM}:
             yield cast("R", _prepared(requests))
@@ -163,7 +171,7 @@ def _as_request(config: Any, rows: Any) -> Any:
 
 
 def _prepared(request: references_pb2.PrepareRequest) -> references_pb2.PrepareProgress:
-    """Return a complete progress message. With a judge, the references stand for themselves."""
+    """Return a complete progress message. With `generate`, each reference is its own synthetic answer."""
     progress = references_pb2.PrepareProgress(
         reference_set=request.reference_set,
         entries_done=len(request.entries),
@@ -206,17 +214,17 @@ def _generate(request: references_pb2.PrepareRequest, progress: references_pb2.P
 
 def _provenance(spec: types_pb2.MetricSpec, reference_set: str) -> types_pb2.Provenance:
     metric = metric_of(spec, version=1)
-    told: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if prompt := getattr(metric, "prompt", None):
-        told["prompt"] = short_prompt(prompt)
+        changes["prompt"] = short_prompt(prompt)
     if metric.reads_prepared:
-        told["reference_set"] = reference_set or None
+        changes["reference_set"] = reference_set or None
     else:
         reference_set = ""
     return types_pb2.Provenance(
         metric=spec,
         name=metric.name,
         version=1,
-        line=format_metric_line(replace(metric, **told)),
+        line=format_metric_line(replace(metric, **changes)),
         reference_set=reference_set,
     )

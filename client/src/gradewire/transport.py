@@ -1,4 +1,4 @@
-"""The protocol of transports (gRPC, an engine in this process, a stub in a test), and the address of a server."""
+"""The protocol that transports implement (gRPC, an engine in this process, a stub in a test), and server endpoints."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Encryption of a connection and the certificates to trust; all files are PEM.
+    """Settings of an encrypted connection; all files are PEM.
 
     Attributes:
-        root_certificates: Certificate authorities to trust; None: gRPC's own list.
-        certificate_chain: The client's own certificate, if the server requires one.
-        private_key: The key of that certificate.
-        server_name: Name in the server's certificate; None: the host of the address.
+        root_certificates: Certificate authorities to trust; None means gRPC's default list.
+        certificate_chain: The client's certificate, if the server requires one.
+        private_key: The private key of the client's certificate.
+        server_name: Name in the server's certificate; None means the address's host.
     """
 
     root_certificates: Path | None = None
@@ -36,17 +36,18 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Address and credentials of a server.
+    """A server's address, and the credentials for it.
 
     Attributes:
-        address: HOST:PORT, or any name that gRPC resolves (`dns:///name:50051` spreads over all addresses).
+        address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051`, calls are spread over all the
+            name's addresses.
         token: Bearer token for every call.
-        tls: Encryption; None: none.
-        connections: Connections to spread calls over; 0: as many as the server's processes need.
+        tls: Encryption settings; None means no encryption.
+        connections: Maximum number of connections; 0 means enough to reach every server process.
 
     Raises:
-        InvalidRequest: An argument has a wrong type, or the token has characters that a header cannot hold. gRPC would
-            report these only at the first call, or never.
+        InvalidRequest: An argument has a wrong type, or the token has characters that a header cannot contain. gRPC
+            would report such errors only at the first call, or never.
     """
 
     address: str
@@ -59,7 +60,7 @@ class Endpoint:
             ("address", self.address, str, "HOST:PORT"),
             ("token", self.token, str | None, "a string"),
             ("tls", self.tls, Tls | None, "gradewire.Tls(…)"),
-            ("connections", self.connections, int, "a number, 0 to let the client choose"),
+            ("connections", self.connections, int, "a whole number (0 lets the client choose)"),
         )
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):
@@ -69,8 +70,8 @@ class Endpoint:
         token = self.token or ""
         if token != token.strip() or not (token.isascii() and token.isprintable()):
             raise InvalidRequest(
-                "token (command: --token, GRADEWIRE_TOKEN) has a line end, a surrounding blank, or a character that no "
-                "token has: copy it from the server, and from a file without the line end"
+                "token (command: --token, GRADEWIRE_TOKEN) has a line end, a blank at either end, or a character that "
+                "tokens cannot have: copy the token again, without the line end"
             )
 
 
@@ -79,12 +80,12 @@ class RpcMethod(Generic[Q, R]):
     """A method of a gRPC service.
 
     Attributes:
-        service: Full name of its service, ``gradewire.v1.Scoring``.
-        name: ``Score``.
-        request_type: Message class of its requests.
-        reply_type: Message class of its replies.
-        client_streaming: True if a call has many requests.
-        server_streaming: True if a call has many replies.
+        service: Full name of the service, such as ``gradewire.v1.Scoring``.
+        name: Name of the method, such as ``Score``.
+        request_type: Message class of the requests.
+        reply_type: Message class of the replies.
+        client_streaming: True if a call can have many requests.
+        server_streaming: True if a call can have many replies.
     """
 
     service: str
@@ -96,12 +97,12 @@ class RpcMethod(Generic[Q, R]):
 
     @property
     def path(self) -> str:
-        """Path of gRPC and of HTTP, ``/gradewire.v1.Scoring/Score``."""
+        """Path in gRPC and HTTP, such as ``/gradewire.v1.Scoring/Score``."""
         return f"/{self.service}/{self.name}"
 
     @property
     def streams(self) -> bool:
-        """True if a call has many requests or many replies."""
+        """True if a call can have many requests or many replies."""
         return self.client_streaming or self.server_streaming
 
 
@@ -131,10 +132,10 @@ LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, mod
 
 
 class Transport(Protocol):
-    """A carrier of messages. It adds no checks, chunks or retries.
+    """A way to send messages to a server. A transport neither checks, splits nor retries them.
 
-    Both calls run on the event loop of the client that owns the transport, and raise errors of `gradewire.errors`.
-    After a fork, the child uses the transport on another loop; it reopens itself.
+    `unary` and `stream` run on the event loop of the client that owns the transport, and raise errors from
+    `gradewire.errors`. After a fork, the child uses the transport on a different loop, so the transport must reopen.
     """
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
@@ -143,7 +144,7 @@ class Transport(Protocol):
     def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Send a request, or a stream of requests if the method takes one, and yield the replies."""
+        """Send a request, or an iterator of requests if the method is client-streaming, and yield the replies."""
 
     async def close(self) -> None:
-        """Free all resources. A closed transport is not used again."""
+        """Free all resources. The client does not use a closed transport again."""

@@ -21,16 +21,16 @@ import { type Services, servicesOver } from "./services.js";
 import { RowStream, type StreamOptions } from "./streams/row-stream.js";
 import { type CallPolicy, withPolicy } from "./transport/policy.js";
 
-/** Options of a connection to a server. */
+/** Options for a connection to a server. */
 export interface ConnectionOptions extends CallPolicy {
-  /** TLS options for `https://`: `ca`, `cert`, `key` and any other of Node's. */
+  /** Node's TLS options for `https://`, such as `ca`, `cert` and `key`. */
   readonly tls?: SecureClientSessionOptions;
 }
 
-/** The rows of a stream, ready or made on demand. */
+/** The rows of a stream, in memory or produced on demand. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
-/** A connection to a server, until `close`. */
+/** A connection to a server. Call `close` to end it. */
 export class GradewireClient implements Services {
   readonly scoring: Services["scoring"];
   readonly judging: Services["judging"];
@@ -50,11 +50,11 @@ export class GradewireClient implements Services {
   }
 
   /**
-   * Scores a stream of items with bounded memory: it reads the source while fewer than `aheadRows` items lie between
-   * the
-   * source and the results that you took. Yields each item once, with all its results, in the order in which they
-   * finish
-   * (`index` is the position in the source). After a temporary failure, a new connection resumes unfinished items.
+   * Scores a stream of items with bounded memory. The client reads at most `aheadRows` items ahead of the results that
+   * you have consumed.
+   *
+   * Yields each item once, with all its results, as soon as it is finished. `index` is the item's position in `items`.
+   * After a temporary failure, a new connection resumes the unfinished items.
    */
   scoreStream(
     items: Rows<MessageInitShape<typeof ItemSchema>>,
@@ -82,7 +82,7 @@ export class GradewireClient implements Services {
     return stream.run();
   }
 
-  /** Compares pairs of answers, as `scoreStream` scores items. */
+  /** Compares a stream of answer pairs, with the same limits and retries as `scoreStream`. */
   compareStream(
     pairs: Rows<MessageInitShape<typeof PairSchema>>,
     config: MessageInitShape<typeof CompareStreamConfigSchema> = {},
@@ -104,7 +104,7 @@ export class GradewireClient implements Services {
     return stream.run();
   }
 
-  /** Closes the connection. Running and later calls fail as cancelled. */
+  /** Closes the connection. Running and later calls fail with the code `Canceled`. */
   close(): void {
     this.#closed.abort();
     this.#sessions.abort(new GradewireError("the client was closed", Code.Canceled));
@@ -112,7 +112,7 @@ export class GradewireClient implements Services {
 }
 
 /**
- * Returns a client of the server at an address. It sends nothing before the first call.
+ * Returns a client for the server at `baseUrl`. The client connects at its first call.
  *
  * @param baseUrl `http://host:50051`, or `https://` if the server has a certificate.
  */

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Details of a failure, besides code and message. */
+/** Details of a failure, in addition to its code and message. */
 export interface ErrorFacts {
   readonly field?: string | undefined;
   readonly retryAfterMs?: number | undefined;
@@ -14,16 +14,16 @@ const REQUEST_ID = "x-request-id";
 const FIELD = /^([a-z_]\w*(?:\[\d+\])?(?:\.[a-z_]\w*(?:\[\d+\])?)*): /;
 
 /**
- * A call that failed as a whole. The failure of a single item is in its result, as its `status`.
+ * The error of a call that failed as a whole. If only one item fails, its result has a `status` instead.
  *
- * As a `ConnectError` it also has `code`, `rawMessage` and `metadata`.
+ * The error is a `ConnectError`, so it also has `code`, `rawMessage` and `metadata`.
  */
 export class GradewireError extends ConnectError {
-  /** The field at fault, `metrics[0].smile.preset`; undefined without one. */
+  /** The request's wrong field, such as `metrics[0].smile.preset`; undefined if no field is wrong. */
   readonly field: string | undefined;
-  /** Milliseconds after which the server wants a retry; undefined if it did not say. */
+  /** Milliseconds to wait before a retry; undefined if the server did not name a time. */
   readonly retryAfterMs: number | undefined;
-  /** Id in the server's request log; undefined without an answer of the server. */
+  /** The request's id in the server's log; undefined if the server did not answer. */
   readonly requestId: string | undefined;
   /** True if the same call may succeed later. */
   readonly mayPass: boolean;
@@ -33,12 +33,12 @@ export class GradewireError extends ConnectError {
     this.field = facts.field;
     this.retryAfterMs = facts.retryAfterMs;
     this.requestId = facts.requestId;
-    // A message that is too large is RESOURCE_EXHAUSTED as well, but without a time for a retry.
+    // A message that is too large also fails with RESOURCE_EXHAUSTED, but names no time for a retry.
     const full = code === Code.ResourceExhausted && facts.retryAfterMs !== undefined;
     this.mayPass = facts.mayPass ?? (code === Code.Unavailable || full);
   }
 
-  /** Returns the GradewireError for anything that a call threw. */
+  /** Converts anything that a call threw into a GradewireError. */
   static override from(reason: unknown): GradewireError {
     if (reason instanceof GradewireError) {
       return reason;
@@ -53,14 +53,14 @@ export class GradewireError extends ConnectError {
     return new GradewireError(error.rawMessage, error.code, facts, error.metadata);
   }
 
-  /** Returns the same error with other details and an addition to its message. */
+  /** Returns a copy of the error with these details, and with `said` added to the message. */
   with(facts: ErrorFacts, said = ""): GradewireError {
     const { field, retryAfterMs, requestId, mayPass, cause } = this;
     const all = { field, retryAfterMs, requestId, mayPass, cause, ...facts };
     return new GradewireError(this.rawMessage + said, this.code, all, this.metadata);
   }
 
-  // ConnectError's own check compares names, so it would accept each ConnectError.
+  // ConnectError's check compares only names, so it would accept any ConnectError.
   static override [Symbol.hasInstance](value: unknown): boolean {
     return typeof value === "object" && value !== null && GradewireError.prototype.isPrototypeOf(value);
   }

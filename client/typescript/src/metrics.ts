@@ -3,10 +3,10 @@ import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 
 import { type MetricSpec, MetricSpecSchema, Status } from "./gen/gradewire/v1/types_pb.js";
 
-/** `"smile"`, `"exactMatch"`, …: the metrics of the wire format. */
+/** A metric's name in the wire format, such as `"smile"` or `"exactMatch"`. */
 export type MetricName = NonNullable<MetricSpec["metric"]["case"]>;
 
-/** The parameters of a metric, all optional. */
+/** A metric's parameters; all are optional. */
 export type MetricParameters<Name extends MetricName> = MessageInitShape<
   GenMessage<Extract<MetricSpec["metric"], { case: Name }>["value"]>
 >;
@@ -23,7 +23,7 @@ export function metric<Name extends MetricName>(name: Name, parameters?: MetricP
   return create(MetricSpecSchema, chosen);
 }
 
-/** Returns true if an item with this status may be scored in a retry. */
+/** Returns true if a retry may score an item that got this status. */
 export function mayPass(status: Status): boolean {
   return status === Status.UNAVAILABLE || status === Status.TIMEOUT;
 }

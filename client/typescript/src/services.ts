@@ -13,7 +13,7 @@ export interface Services {
   readonly models: Client<typeof Models>;
 }
 
-/** Returns clients that share a transport. */
+/** Returns clients for all services that share a transport. */
 export function servicesOver(transport: Transport): Services {
   return {
     scoring: createClient(Scoring, transport),

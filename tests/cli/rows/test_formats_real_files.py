@@ -353,7 +353,7 @@ FILES = {
         ".parquet",
         _parquet(pa.table({"references": ["3 May"], "prediction": pa.array([0], pa.timestamp("us"))})),
         [None],
-        says="prediction is a datetime (1970-01-01 00:00:00): dates have many forms",
+        says="prediction is a datetime (1970-01-01 00:00:00): dates can be written in many ways",
     ),
     "feather": RealFile(".feather", _arrow(feather.write_feather)),
 }

@@ -79,7 +79,10 @@ def test_a_judge_is_for_judges_and_a_model_for_encoders(command: Command, tmp_pa
     smile, lave, verdict = stub.requests[-1].metrics
     assert (smile.smile.model, lave.lave.model, verdict.judge_verdict.model) == ("tiny", "good", "toy")
     refused = command("score", file, "--metrics", "smile", "--judge", "good", stub=stub)
-    assert (refused.exit_code, refused.stderr) == (2, "Error: judge: none of the metrics has a judge: leave it out\n")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "Error: judge: none of the metrics has a judge: leave judge out\n",
+    )
     refused = command("score", file, "--metrics", "lave", "--model", "tiny", stub=stub)
     assert "for a judge use judge," in refused.stderr
 
@@ -122,7 +125,7 @@ def test_prompts_of_one_metric_are_told_apart_by_name(command: Command, tmp_path
         (PROMPT, "lave?prompt=lave/1", "or says another prompt there"),
         (PROMPT, "lave?prompt=mine/3@00000000", "or says another prompt there"),
         ("metric = ", "lave", "is not TOML"),
-        ('metric = "lave"', "lave", "lacks its name: write a line name ="),
+        ('metric = "lave"', "lave", "lacks its name: write name ="),
         ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "lacks its version"),
         ("#" * 65_537, "lave", "has 65537 bytes: shorten it to at most 65536"),
     ],

@@ -450,5 +450,5 @@ def test_one_client_serves_several_threads(client: Client) -> None:
 
 
 def test_a_callback_that_waits_for_its_own_client_is_told(client: Client) -> None:
-    with pytest.raises(RuntimeError, match="must not wait for its own client"):
+    with pytest.raises(RuntimeError, match="must not wait for the client that called it"):
         client.score([RIGHT], progress=lambda *_: client.score([RIGHT]))

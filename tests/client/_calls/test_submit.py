@@ -218,7 +218,7 @@ def test_the_queue_is_bounded_in_bytes_too(small_server: SmallServer) -> None:
         taken = [client.submit([row]) for _ in range(2)]
         refused = client.submit([row])
         assert isinstance(refused.exception(0), gradewire.Overloaded)
-        assert str(refused.exception(0)).startswith("82 submitted bytes are pending and 41 or more on top")
+        assert str(refused.exception(0)).startswith("82 submitted bytes are pending, and at least 41 more")
         assert "max_pending_bytes=100" in str(refused.exception(0))
         small_server.script.hold.set()
         assert [len(future.result(10)) for future in taken] == [1, 1]

@@ -182,7 +182,7 @@ def test_labels_may_be_given() -> None:
     for wrong, message in (
         ({"": "smile"}, "is not a label"),
         ({1: "smile"}, "is not a label"),
-        ({"a": "smile,sbert"}, "one for"),
+        ({"a": "smile,sbert"}, "contains several metrics"),
     ):
         with pytest.raises(InvalidRequest, match=message):
             choose_metrics(wrong, MetricDefaults())  # type: ignore[arg-type]
@@ -249,7 +249,7 @@ def test_specs_carry_every_parameter() -> None:
         ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
         ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call has one set"),
         ("smile?reference_set=a&synthetic=none", {}, "a set needs synthetic='prepared'"),
-        ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared', leave one out"),
+        ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared': leave one of them out"),
         ("cider?reference_set=a,smile?reference_set=b", {}, "a call has one set"),
         ("bleu,bleu", {}, "has bleu twice"),
         ("bleu,cider", {"model": "m"}, "model: none of the metrics has an encoder"),

@@ -48,8 +48,8 @@ async def test_no_reward_is_no_number(scorer: RewardScorer) -> None:
     [
         ({"labels": None}, "labels is a NoneType"),
         ({"prompts": []}, "1, 0 and 1 entries"),
-        ({"query": [["a cat"]]}, "query[0] is a list: post a text"),
-        ({"prompts": [None]}, "prompts[0] is a NoneType: post a text"),
+        ({"query": [["a cat"]]}, "query[0] is a list: post a string"),
+        ({"prompts": [None]}, "prompts[0] is a NoneType: post a string"),
         (None, "body is a list"),
     ],
 )

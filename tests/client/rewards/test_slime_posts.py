@@ -39,4 +39,4 @@ async def test_a_missing_field_is_named(scorer: RewardScorer) -> None:
 @pytest.mark.parametrize("said", [None, 0, ["a cat"], {"content": "a cat"}])
 async def test_what_is_no_text_is_refused_and_never_graded(scorer: RewardScorer, said: Any) -> None:
     reply = await answer_slime(scorer, {**POST, "response": said})
-    assert (reply.status, f"response is a {type(said).__name__}: post a text" in reply.body["detail"]) == (400, True)
+    assert (reply.status, f"response is a {type(said).__name__}: post a string" in reply.body["detail"]) == (400, True)

@@ -81,10 +81,10 @@ def test_others_get_no_connection_and_are_told_why(guarded: ServerProcess, certi
         Tls(root_certificates=root, server_name="somebody"): "Hostname Verification|somebody",
         Tls(
             root_certificates=strange / "cert.pem", server_name="grader"
-        ): "does not trust the authority .* --tls-ca FILE",
-        Tls(server_name="grader"): "this client does not trust the authority",
+        ): "does not trust the server's certificate.* --tls-ca FILE",
+        Tls(server_name="grader"): "this client does not trust the server's certificate",
         Tls(root_certificates=root, server_name="grader", **mine): "rejects this client's certificate",
-        Tls(root_certificates=key, server_name="grader"): "the files of tls= are unusable",
+        Tls(root_certificates=key, server_name="grader"): "the files in tls= are unusable",
         Tls(
             root_certificates=root, certificate_chain=root, private_key=strange / "key.pem"
         ): "are unusable: .* --tls-key",
@@ -107,7 +107,7 @@ def test_a_server_in_the_clear_says_so_to_a_client_with_tls(tmp_path: Path, mini
 def test_the_port_of_metrics_is_told_from_that_of_calls(tmp_path: Path, minilm: Path) -> None:
     with ServerProcess(tmp_path, model_repository=minilm) as server:
         client = Client(f"127.0.0.1:{server.http_port}", deadline_s=60)
-        with client, pytest.raises(gradewire.ServerUnreachable, match="uses HTTP and not gRPC"):
+        with client, pytest.raises(gradewire.ServerUnreachable, match="speaks HTTP instead of gRPC"):
             client.score([RIGHT], "exact_match")
 
 

@@ -1,1 +1,1 @@
-"""The methods of a client: check arguments, cut requests, resume broken calls and order results."""
+"""A client's methods: check arguments, split calls into requests, resume broken calls and order results."""

@@ -1,4 +1,4 @@
-"""Run a client's calls on an event loop in a background thread of each process."""
+"""Run a client's calls on an event loop in a background thread."""
 
 import asyncio
 import concurrent.futures
@@ -20,7 +20,7 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """An event loop in a thread, for coroutines of other threads of the same process."""
+    """An event loop in a background thread, which runs coroutines for the process's other threads."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -35,16 +35,16 @@ class BackgroundLoop:
             raise
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the work and wait for it; an interrupted wait (Ctrl-C) cancels it.
+        """Run a coroutine and wait for its result. Ctrl-C during the wait cancels the coroutine.
 
         Raises:
-            RuntimeError: The caller is the loop's own thread, which would wait forever.
-            ClientClosed: `stop` was called before the work was done.
+            RuntimeError: The caller runs on the loop's thread and would wait forever.
+            ClientClosed: `stop` was called before the coroutine finished.
             ForkedClientError: The loop belongs to the parent process.
         """
         if self.is_own_thread():
             work.close()
-            raise RuntimeError("a callback must not wait for its own client: use another client or a thread")
+            raise RuntimeError("a callback must not wait for the client that called it: use a second client")
         future = self.start(work)
         try:
             return future.result()
@@ -57,14 +57,14 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start the work without waiting; raises ClientClosed and ForkedClientError as `run`."""
+        """Start a coroutine without waiting. Raises ClientClosed and ForkedClientError like `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
             refused = ForkedClientError(
-                "this call belongs to the parent process, which finishes it: call again in this process"
+                "this call started in the parent process, which finishes it: call again in this process"
             )
         else:
-            # The loop cancels work that starts before `stop`, so nothing is lost.
+            # With the lock, a coroutine either starts before `stop`, which then cancels it, or does not start.
             with self._lock:
                 if not self._stopping:
                     return asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -73,7 +73,7 @@ class BackgroundLoop:
         raise refused
 
     def stop(self) -> None:
-        """Cancel running work and end the thread."""
+        """Cancel running coroutines and end the thread."""
         with self._lock:
             self._stopping = True
             if self.loop.is_running():
@@ -102,7 +102,7 @@ _AHEAD_ITEMS = 64
 
 
 class IterableReader(Generic[T]):
-    """An async iterable over a plain one that reads a few items ahead, until `close`."""
+    """An async iterable over a plain iterable. A thread reads a few items ahead, until `close` is called."""
 
     def __init__(self, source: Iterable[T]) -> None:
         self._source = source
@@ -122,7 +122,7 @@ class IterableReader(Generic[T]):
                 item = self._read.popleft()
                 self._room.release()
                 yield item
-            # The order matters: the thread appends an item before it reports its end.
+            # Look at `_ended` before `_read`, because the thread appends its last item before it sets `_ended`.
             if self._ended and not self._read:
                 break
             await self._ready.wait()
@@ -130,7 +130,7 @@ class IterableReader(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """End the thread when the source returns."""
+        """Make the thread end as soon as the source returns its next item."""
         self._closed = True
         self._room.release()
 
@@ -142,7 +142,7 @@ class IterableReader(Generic[T]):
                     return
                 self._read.append(item)
                 self._wake(loop)
-        except BaseException as error:  # noqa: BLE001 - the consumer gets every error of the caller's source
+        except BaseException as error:  # noqa: BLE001 - passed on to the consumer
             self._error = error
         finally:
             self._ended = True
@@ -154,14 +154,14 @@ class IterableReader(Generic[T]):
 
 
 class Running(NamedTuple):
-    """A client's calls and their loop."""
+    """A client's calls, and the loop that runs them."""
 
     loop: BackgroundLoop
     calls: ClientCalls
 
 
 class BackgroundCalls:
-    """The calls of a client and their loop: started on first use and again in a forked child, closed once."""
+    """A client's calls and their loop. They start at first use, and again in a forked child, until `close`."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -172,7 +172,7 @@ class BackgroundCalls:
         forget_in_children(self)
 
     def running(self) -> Running:
-        """Return loop and calls of this process.
+        """Return the loop and the calls of this process.
 
         Raises:
             ClientClosed: The client is closed.
@@ -183,13 +183,13 @@ class BackgroundCalls:
             if self._closed:
                 raise ClientClosed("this client is closed: make a new one")
             if self._running is None:
-                # Make the calls first: if that fails, no thread is left behind.
+                # Make the calls first, so that a failure leaves no thread behind.
                 calls = self._make_calls()
                 self._running = Running(BackgroundLoop("gradewire-client"), calls)
             return self._running
 
     def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
-        """Run the work on the loop and wait for it."""
+        """Run a coroutine on the loop and wait for its result."""
         running = self.running()
         return running.loop.run(work(running.calls))
 
@@ -201,7 +201,7 @@ class BackgroundCalls:
         if running is None:
             return
         if running.loop.is_own_thread():
-            # A callback dropped the last reference, so nobody can wait here.
+            # A callback dropped the last reference to the client. The loop's own thread must not wait for the loop.
             running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
             return
         try:
@@ -210,7 +210,7 @@ class BackgroundCalls:
             running.loop.stop()
 
     def forget(self) -> None:
-        """Start again in a forked child; leave alone what the parent's threads held."""
+        """Drop the parent's loop and calls in a forked child, without destroying them."""
         keep_for_good(self._running)
         self._lock = threading.Lock()
         self._running = None
@@ -224,6 +224,6 @@ def _close_all() -> None:
         runtime.close()
 
 
-# atexit runs after the executors of concurrent.futures have stopped, which would lose the last submissions to an
-# embedded engine, because it computes on one. These hooks run before that, last in, first out.
+# An embedded engine computes on an executor of concurrent.futures. atexit runs after executors have stopped, and would
+# lose the last submissions. Hooks of `_register_atexit` run before executors stop, in reverse order of registration.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit is too late

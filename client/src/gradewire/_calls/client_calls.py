@@ -1,4 +1,4 @@
-"""The calls of one client in a process: its transport, running calls and submissions."""
+"""One client's calls in one process, with their transport and submissions."""
 
 import asyncio
 import contextlib
@@ -34,21 +34,21 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Default deadline of `prepare`: a large set takes long to encode, and work done before a deadline is kept."""
+"""Default deadline of `prepare`. It is long because encoding a large set takes long."""
 GENERATE_DEADLINE_S = 24 * 3600.0
-"""Default deadline with generation: a judge on a CPU writes one or two sentences per second."""
+"""Default deadline of `prepare` with `generate`. A judge on a CPU writes only one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
-"""Default deadline of a call with a judge, which takes a second or more per item."""
+"""Default deadline of a call with a judge. A judge needs a second or more per item."""
 JUDGE_STALL_S = 600.0
-"""Default wait for the next result of a stream with a judge."""
+"""Default maximum wait for the next result of a stream with a judge."""
 LIST_S = 60.0
-"""Seconds for which the server's list of models is cached."""
+"""Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Seconds that close() waits for pending submissions."""
+"""Maximum seconds that `close` waits for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
-    """Return a transport to the server. gRPC is imported only here, because its import is slow.
+    """Return a transport to the server. Imports gRPC only if needed, because the import is slow.
 
     Raises:
         ForkedClientError: This process was forked after gRPC was loaded, which breaks gRPC.
@@ -62,7 +62,7 @@ def connect(carrier: Transport | Endpoint) -> Transport:
 
 
 class ClientCalls:
-    """The calls of a client, on one event loop, with a default deadline."""
+    """One client's calls on one event loop, with a default deadline."""
 
     def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport
@@ -76,7 +76,7 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Score items in order."""
+        """Score items and return a report with their results, in the same order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
             choice = await self._chosen(options)
@@ -87,7 +87,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return results in batches, not in order; check arguments now, but start later."""
+        """Return a generator of result batches, in any order. Arguments are checked at once."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -114,7 +114,10 @@ class ClientCalls:
     def open_stream(
         self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
     ) -> tuple[S, AsyncGenerator[list[Any]]]:
-        """Return the stream that `make` builds from the transport and a function for the limits, and its results."""
+        """Return a new stream and a generator of its result batches.
+
+        `make` builds the stream from the transport and a function that returns the server's limits.
+        """
         self._check_open()
         stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
         return stream, stream.run(self._notifying_on_close)
@@ -125,7 +128,7 @@ class ClientCalls:
         rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compare pairs in order."""
+        """Compare pairs and return comparisons in the same order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
@@ -135,7 +138,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return comparisons in batches, not in order; check arguments now, but start later."""
+        """Return a generator of comparison batches, in any order. Arguments are checked at once."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -168,23 +171,23 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Score later. Any thread may call this; `loop` returns the loop of the calls."""
+        """Queue items for scoring. Any thread may call this; `loop` returns the loop that runs the calls."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all submissions are done; return False after a timeout."""
+        """Wait until all submissions are done; return False if the timeout passes first."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """List the server's models, metrics and limits."""
+        """Return the server's models, metrics and limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Finish submissions, for at most a minute, and close the transport."""
+        """Wait up to a minute for submissions, then close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
@@ -198,7 +201,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline; by default an hour for a judge, once a server has answered."""
+        """Return the call's deadline. A call with a judge gets an hour by default, once a server has answered."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -224,12 +227,12 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the metrics, by default those that the server can compute."""
+        """Return the call's metrics, by default the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with default metrics, from a list of models up to a minute old."""
+        """Return the options with the usual metrics, chosen from a model list that may be a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -243,7 +246,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Look for a server no longer than the default deadline, even if the call itself may take longer."""
+        """Check that a server answers within the client's default deadline, even if the call may take longer."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -263,7 +266,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """The calls of a client, made on first use and again in a forked child, unless they are closed."""
+    """A client's calls, made at first use and again in a forked child, unless the client is closed."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -277,7 +280,7 @@ class ProcessCalls:
         return self._calls
 
     def forget(self) -> None:
-        """Start again in a forked child; leave alone what the parent's loop held."""
+        """Drop the parent's calls in a forked child, without destroying them."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

@@ -1,4 +1,4 @@
-"""Encode the pairs of a `compare` call, and decode the server's replies as comparisons."""
+"""Encode the pairs of a `compare` call, and decode the server's replies."""
 
 import math
 import re
@@ -23,9 +23,9 @@ from gradewire_proto.tracing.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2
 
 CHUNK_PAIRS: Final = 16
-"""Pairs per request. Each is two questions to the judge."""
+"""Pairs per request. The judge answers twice for each pair."""
 READ_AHEAD_PAIRS: Final = 64
-"""Pairs to read ahead. A CPU must finish those in progress within the server's deadline for each."""
+"""Pairs to read ahead. It is small because a judge on a CPU must finish all pairs in progress before their deadline."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",
@@ -36,10 +36,10 @@ _FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a"
 
 
 class PairRows(Rows[judging_pb2.Pair, Comparison]):
-    """The pairs of a call of `method`, CLASS.METHOD.
+    """The pairs of a call to `method` (CLASS.METHOD).
 
     Raises:
-        TypeError: The method has no such option; worded like Python's own error.
+        TypeError: The method has no such option.
         InvalidRequest: An option has a wrong type, or `by` is not a comparison.
     """
 
@@ -61,11 +61,11 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        """Return the message of a pair, or its problem."""
+        """Return a pair's message, or its problem."""
         return encode_pair(index, row, max_bytes=max_bytes, images=bool(self._compare.image))
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-        """Return a comparison that failed."""
+        """Return the result for a failed pair."""
         status, message = failure
         return Comparison(winner=None, status=status, index=index, id=identifier, message=message)
 
@@ -79,11 +79,11 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         return judging_pb2.CompareStreamRequest(config=config)
 
     def stream_request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareStreamRequest:
-        """Return a request of a stream with these pairs."""
+        """Return a stream's request with these pairs."""
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
 
     def received(self, reply: Any) -> Sequence[judging_pb2.PairResult]:
-        """Store the provenance of a reply (absent in the middle of a stream) and return its results."""
+        """Store a reply's provenance (only a stream's first reply has one) and return the reply's results."""
         if reply.HasField("provenance") or not self.provenance:
             metrics = {str(self._compare.name): self._compare}
             self.provenance = decode_call_provenance(metrics, [reply.provenance], self.provenance)
@@ -100,10 +100,10 @@ def decode_comparison(
 ) -> Comparison:
     """Return the comparison of pairs[index].
 
-    A comparison has a winner if and only if its status is OK: OK without a winner becomes INTERNAL.
+    A comparison has a winner if and only if its status is OK. OK without a winner becomes INTERNAL.
     """
     status, winner = decode_status(result.status), _WINNERS.get(result.winner)
-    # The server does not know the index of the pair.
+    # The server does not know the pair's index in the call.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
     if status is Status.OK and winner is None:
         status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report it"
@@ -116,7 +116,7 @@ def decode_comparison(
         probability_tie=tie,
         orders=tuple(_order(order) for order in result.orders if order.first in _FIRST),
         index=index,
-        id=pair.id,  # the server cuts a long id
+        id=pair.id,  # the server shortens a long id
         group=pair.group,
         message=message,
         warnings=decode_warnings(result.warnings),
@@ -147,7 +147,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie: all or none."""
+    """Return the probabilities of answer A, answer B and a tie; three times None if any is missing."""
     found = received.probability_a, received.probability_b, received.probability_tie
     is_known = received.HasField("probability_a") and received.HasField("probability_b")
     is_known = is_known and received.HasField("probability_tie")

@@ -1,4 +1,4 @@
-"""Run a `prepare` call: cut entries into requests and resume broken ones, which compute only what is missing."""
+"""Run a `prepare` call: split its entries into requests, and resume broken requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -26,7 +26,7 @@ PrepareCallback = Callable[[PrepareProgress], None]
 
 
 class Preparation:
-    """A running `prepare` call. An exception in `progress` ends it.
+    """A running `prepare` call. An exception in `progress` ends the call.
 
     Raises:
         InvalidRequest: There are no entries.
@@ -59,7 +59,7 @@ class Preparation:
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None
         self._corpus_digest = ""
-        # The common part of all requests. The set's name follows once the writer is known.
+        # Fields that all requests share. The set's name is added once the judge's digest is known.
         self._common = references_pb2.PrepareRequest(metrics=choice.specs)
 
     async def run(
@@ -68,7 +68,7 @@ class Preparation:
         """Prepare all entries, one request after the other.
 
         Raises:
-            InvalidRequest: An entry of an immutable set cannot be sent, or the server does not support such sets.
+            InvalidRequest: An entry of an immutable set cannot be sent, or the server does not support immutable sets.
         """
         await self._name(generate)
         if immutable:
@@ -80,7 +80,7 @@ class Preparation:
             first = min(self._failures, key=lambda failure: failure.index)
             raise InvalidRequest(f"immutable: {first.message}; an immutable set must be complete")
         if len(chunks) == 1:
-            self._common.expected_digest = ""  # one request has all entries
+            self._common.expected_digest = ""  # a single request contains the whole set
         for chunk in chunks:
             await self._send_until_done(chunk)
         if immutable:
@@ -101,21 +101,21 @@ class Preparation:
         )
 
     async def _complete(self, requests: int) -> None:
-        """Have the server confirm that an immutable set is complete, if it came in several requests."""
+        """Have the server confirm that an immutable set sent in several requests is complete."""
         if requests > 1:
-            self._provenance = {}  # identifiers have no digest yet
+            self._provenance = {}  # metric identifiers lack the corpus digest, which only a complete set has
             await self._send_until_done(Chunk([], []))
         if not self._corpus_digest:
-            raise InvalidRequest("immutable: this server does not support immutable sets: upgrade it, or leave it out")
+            raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Name the set. If a judge writes answers, first ask the server for the judge and pin it for the whole call."""
+        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin this judge."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt
             self._common.generate.return_answers = True
             await self._send_until_done(Chunk([], []))
-            self._provenance = {}  # belongs to another set
+            self._provenance = {}  # belongs to a set without entries
             writer = self._generation
             if writer is None:
                 raise InvalidRequest("generate: this server does not write synthetic answers: upgrade it")
@@ -128,12 +128,12 @@ class Preparation:
         said = self._choice.reference_set
         if split_pin(said)[0] not in {"", name}:
             raise InvalidRequest(
-                f"a metric has reference_set={said!r}, but these entries make the set {name!r}: leave it out there"
+                f"a metric has reference_set={said!r}, but these entries make the set {name!r}: remove that parameter"
             )
         self._common.reference_set = name
 
     def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
-        """Return the entries that fit into a message; reject the others."""
+        """Return the entries that fit into a message, and record a failure for each entry that does not."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:
@@ -147,7 +147,7 @@ class Preparation:
         return fitting
 
     async def _send_until_done(self, chunk: Chunk[references_pb2.ReferenceEntry]) -> None:
-        # A server that stops at its own deadline keeps its work.
+        # A server that stops at its own deadline keeps finished work, so another attempt resumes.
         retries = Retries(self._deadline.left_s, resumed_after=(DeadlineExceeded,))
         await until_answered(lambda: self._send(chunk), retries)
 
@@ -170,7 +170,7 @@ class Preparation:
                     if self._progress is not None and last.entries_total:
                         self._progress(_plus(self._so_far, last))
         except TransportError:
-            # Written answers are kept: the next attempt finds them and does not count them again.
+            # The server keeps the answers written so far, so the next attempt does not count them again.
             written = self._so_far.synthetic_answers_generated + last.synthetic_answers_generated
             self._so_far = replace(self._so_far, synthetic_answers_generated=written)
             raise

@@ -1,4 +1,4 @@
-"""Cut a call of many rows into requests, keep a few in flight, and put the results in order."""
+"""Split a call with many rows into requests, keep a few in flight, and put the results in order."""
 
 import asyncio
 import time
@@ -19,17 +19,17 @@ from gradewire_proto.v1 import scoring_pb2
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_ITEMS = 128
-"""Items per request: few enough to show progress and meet deadlines, enough for full batches."""
-# Sizes that every server accepts, so that the limits need no request. Nobody sets limits this low.
+"""Items per request. Fewer would not fill the server's batches; more would delay progress and miss deadlines."""
+# Every server accepts requests of these sizes, so small calls need not request the server's limits.
 ASSUMED_ITEMS = 32
 ASSUMED_BYTES = 256 * 1024
-# The default limit of gRPC servers.
+# gRPC servers' default limit on a message.
 SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
-# Tag and length of an element of a repeated field.
+# Maximum size of the tag and length before an element of a repeated field.
 _ELEMENT_BYTES = 8
 
 CHUNKS_IN_FLIGHT = 4
-# After this many failures in a row the server counts as gone, and the rest is not tried.
+# After this many consecutive failures, the client gives up on the remaining requests.
 _GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
 
 ProgressCallback = Callable[[int, int], None]
@@ -45,7 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Limits on one request. An element above `max_bytes`, up to `max_item_bytes`, gets its own request."""
+    """Limits on one request. An element larger than `max_bytes`, up to `max_item_bytes`, is sent alone."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -53,13 +53,16 @@ class ChunkLimits:
 
 
 def chunk_limits(limits: Limits | None, *, overhead_bytes: int, wanted_items: int = CHUNK_ITEMS) -> ChunkLimits:
-    """Return the limits on one request, from the server's (None or 0: unknown) and the size of other fields."""
+    """Return the limits on one request, given the server's limits and the size of the request's other fields.
+
+    None or 0 means that a limit is unknown.
+    """
     most = uncut_limits(limits, overhead_bytes=overhead_bytes)
     return ChunkLimits(min(most.max_items, wanted_items), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
 
 
 def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
-    """Return the server's full limits, for a request that cannot be cut."""
+    """Return the server's full limits, for a request that cannot be split."""
     max_items = (limits and limits.max_items_per_request) or CHUNK_ITEMS
     message_bytes = (limits and limits.max_message_bytes) or SAFE_MESSAGE_BYTES
     room = max(1, message_bytes - overhead_bytes - 64)
@@ -68,14 +71,14 @@ def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[M]):
-    """The elements of a request, with their positions in the call."""
+    """A request's elements, with their indices in the call."""
 
     indices: list[int]
     messages: list[M]
 
 
 def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chunk[M]]:
-    """Cut elements into nonempty chunks, lazily and in order."""
+    """Split elements into nonempty chunks, lazily and in order."""
     indices: list[int] = []
     messages: list[M] = []
     filled_bytes = 0
@@ -92,45 +95,45 @@ def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chun
 
 
 class Deadline:
-    """A point in time shared by the parts of a call."""
+    """A deadline that all requests of a call share."""
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self._end = time.monotonic() + deadline_s
 
     def remaining_s(self) -> float:
-        """Return the seconds left.
+        """Return the seconds left until the deadline.
 
         Raises:
-            DeadlineExceeded: No time is left.
+            DeadlineExceeded: The deadline has passed.
         """
         if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
-                f"not done within deadline_s={self._deadline_s:g}: use a larger deadline_s or fewer items"
+                f"not finished within deadline_s={self._deadline_s:g}: use a larger deadline_s or fewer items"
             )
         return left
 
     def left_s(self) -> float:
-        """Return the seconds left; 0 or less after the deadline."""
+        """Return the seconds left until the deadline; 0 or less after it."""
         return self._end - time.monotonic()
 
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row without an answer yet, kept to be sent again, with the parts of its result by label."""
+    """A row without a complete result. The client keeps the row, to send it again, and its results so far, by label."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
 
 
 class Rows(ABC, Generic[M, R]):
-    """The rows of a call, items or pairs: how to encode them and decode their results.
+    """A call's rows (items or pairs), with methods that encode rows and decode their results.
 
     Attributes:
-        noun: Name of a row in messages.
-        ahead: Maximum number of rows between a stream's source and its consumer.
-        chunk_rows: Maximum number of rows per request, if the server allows as many.
-        provenance: Provenance from the server, by label; empty before it accepts the call.
+        noun: Name of a row in error messages.
+        ahead: Maximum number of rows that a stream reads before the caller consumes their results.
+        chunk_rows: Maximum number of rows per request; the server's limit may be lower.
+        provenance: Provenance from the server, by label; empty until the server accepts the call.
     """
 
     noun: ClassVar[str]
@@ -147,11 +150,11 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def encode(self, index: int, row: Any, max_bytes: int) -> M | ItemProblem:
-        """Return the message of a row, or its problem."""
+        """Return a row's message, or its problem."""
 
     @abstractmethod
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
-        """Return the result of a failed row."""
+        """Return the result for a failed row."""
 
     @abstractmethod
     def request(self, messages: Sequence[M]) -> Message:
@@ -163,29 +166,32 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def stream_request(self, messages: Sequence[M]) -> Message:
-        """Return a request of a stream with these messages."""
+        """Return a stream's request with these messages."""
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:
-        """Store the provenance of a reply and return its results.
+        """Store a reply's provenance and return the reply's results.
 
         Raises:
-            InvalidRequest: A metric identifier requires another version than the server has.
+            InvalidRequest: A metric identifier requires a version that the server does not have.
             ServerFault: The reply does not cover all metrics.
-            InconsistentReplies: Another definition or model computed this reply than earlier ones.
+            InconsistentReplies: A metric's version or model differs from the version or model in earlier replies.
         """
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:
-        """Return a row's result, or None while parts are missing; raise ServerFault for one of another call."""
+        """Return a row's result; None while metrics are missing. Raise ServerFault for wrong metrics."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for rows that do not fit into their one request."""
+        """Return the error for a call that must fit into one request but does not."""
         return InvalidRequest(f"{rows} {self.noun}s do not fit into one request: give at most {max_rows}")
 
 
 class Batch(Generic[M, R]):
-    """A running call. `progress` gets (finished rows, all rows) after every request; an error in it ends the call."""
+    """A running call. After each request it calls `progress` with (finished rows, all rows).
+
+    An exception in `progress` ends the call.
+    """
 
     def __init__(
         self,
@@ -209,15 +215,15 @@ class Batch(Generic[M, R]):
     async def run(self, limits: Callable[[], Awaitable[Limits]]) -> list[R]:
         """Return the results of all rows, in order.
 
-        A row that cannot be sent becomes INVALID_INPUT. A failed request makes its rows UNAVAILABLE or TIMEOUT, unless
-        no request was answered.
+        A row that cannot be sent gets the status INVALID_INPUT. If only some requests fail, their rows get the status
+        UNAVAILABLE or TIMEOUT.
 
         Args:
-            limits: Returns the server's limits on a request; called only if the rows may exceed one.
+            limits: A function that returns the server's limits; called only if the rows may exceed a limit.
 
         Raises:
             InvalidRequest: The rows must be in one request but do not fit.
-            GradewireError: No request was answered, or the call itself is wrong.
+            GradewireError: All requests failed, or the call itself is wrong.
         """
         if (chunk := self._single_chunk()) is not None:
             if chunk.messages or not self._given:
@@ -228,7 +234,7 @@ class Batch(Generic[M, R]):
         return [result for result in self._results if result is not None]
 
     def _single_chunk(self) -> Chunk[M] | None:
-        """Return all rows as one request that every server accepts, if they are few and small enough."""
+        """Return all rows as one chunk; None if they might exceed a server's limits."""
         if len(self._given) > min(ASSUMED_ITEMS, self._rows.chunk_rows):
             return None
         elements, problems = [], []
@@ -287,7 +293,7 @@ class Batch(Generic[M, R]):
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                # All but defects were already retried until the deadline, or a retry cannot help.
+                # The request was retried until the deadline, or no retry can help, unless the server has a defect.
                 beyond_help = not isinstance(error, ServerFault)
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:

@@ -1,6 +1,6 @@
-"""The retry policy of all calls: which failures are retried, after what wait, and until when.
+"""The retry policy of all calls: which failures to retry, how long to wait, and when to give up.
 
-gRPC's own policy is off, because it ends after five attempts, 1.5 s (ADR 20).
+gRPC's built-in retries are off, because gRPC gives up after five attempts, within 1.5 s (ADR 20).
 """
 
 import logging
@@ -16,11 +16,11 @@ from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 from gradewire_proto.wire_rules import Backoff
 
 SPREAD: Final = (0.8, 1.2)
-"""Random factors of waits, so that not all clients of a restarting server return at once."""
+"""Range of a random factor on each wait, so that a restarting server's clients do not return all at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
-# With less time left, another attempt cannot succeed.
+# An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
-# A restart takes a few seconds; report longer failures. Many calls fail at a time, but only one reports.
+# A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one logs.
 _LOG_AFTER_S = 3.0
 _LOG_AGAIN_AFTER_S = 10.0
 
@@ -32,9 +32,9 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds until the next attempt: the server's request plus up to a fifth, or the back-off's wait."""
+    """Return the seconds until the next attempt: the server's wait plus up to a fifth, or else the back-off's wait."""
     if error.retry_after_s:
-        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load, hides nothing
+        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
     return backoff.wait_s(failures, most_s)
 
 
@@ -42,20 +42,20 @@ class Retries:
     """The retries of one call.
 
     Args:
-        left_s: Returns the seconds until the deadline; at 0 or less no attempt starts.
-        resumed_after: Failures to retry besides an unreachable or overloaded server, after which the call can resume.
+        left_s: A function that returns the seconds until the deadline; at 0 or less no attempt starts.
+        resumed_after: Errors to retry in addition to ServerUnreachable and Overloaded, because the call can resume.
     """
 
     def __init__(self, left_s: Callable[[], float], *, resumed_after: tuple[type[TransportError], ...] = ()) -> None:
         self._left_s = left_s
-        self._tried_again_after: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
+        self._retried: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
         self._failures = 0
         self._failing_since = 0.0
         self._last: TransportError | None = None
         self._reported = False
 
     def progressed(self) -> None:
-        """Reset the waits after an answer."""
+        """Record an answer. The next failure counts as the first again."""
         if self._reported:
             _log.warning("server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
@@ -66,16 +66,16 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The error, with the number of attempts: the deadline is too near, or a retry cannot help.
+            TransportError: The deadline is too near, or a retry cannot help. The message has the number of attempts.
         """
-        if not (isinstance(error, self._tried_again_after) and error.may_pass):
+        if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)
         if not self._failures:
             self._failing_since = time.monotonic()
         self._failures += 1
         self._last = error
         left_s = self._left_s()
-        # Fit several attempts into the last seconds, in case the server returns.
+        # Make several attempts in the last seconds, in case the server returns.
         wait_s = wait_after_s(error, _BACKOFF, self._failures, max(left_s / 2, _BACKOFF.first_s))
         if wait_s + _TOO_LATE_S > left_s:
             raise self.with_attempts(error)
@@ -83,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return the error with the earlier attempts in its message; unchanged without any."""
+        """Return the error with the earlier attempts in its message; unchanged if there were none."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)
@@ -105,7 +105,7 @@ class Retries:
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], retries: Retries) -> T:
-    """Repeat a call until it is answered, with `retries`; raises as `Retries.wait_after`."""
+    """Repeat a call until the server answers. Raises the error of `Retries.wait_after`."""
     while True:
         try:
             reply = await call()

@@ -1,4 +1,4 @@
-"""Encode the items of a `score` call, and decode the server's replies as results with provenance."""
+"""Encode the items of a `score` call, and decode the server's replies."""
 
 import math
 import re
@@ -37,10 +37,10 @@ from gradewire_proto.tracing.spans import CLIENT_STREAM
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
 
 JUDGE_CHUNK_ITEMS: Final = 32
-"""Items per request to a judge, which takes a second or more for each. Requests in flight must finish within the
-longest deadline of a server (ten minutes)."""
+"""Items per request to a judge. A judge needs a second or more per item, and the requests in flight must finish within
+a server's maximum deadline (ten minutes)."""
 READ_AHEAD_ITEMS: Final = 256
-"""Items to read ahead. A slow server must finish those in progress within its deadline for each."""
+"""Items to read ahead. A slow server must finish all items in progress before their deadline."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
     "prepared) and pass it as reference_set"
@@ -60,10 +60,10 @@ _WARNING: dict[int, ScoreWarning] = {
 }
 
 
-# Types whose fields have the same names as their message's.
+# Types that have the same field names as their messages.
 Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
 
-# Parts that failed results keep too, because they name the deciding step.
+# A failed result keeps these parts, because they name the step that decided.
 _PARTS_OF_FAILURES = frozenset({"auto"})
 
 
@@ -75,7 +75,7 @@ def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
                 ModelInfo,
                 model,
                 state=_MODEL_STATE.get(model.state, "UNKNOWN"),
-                # Servers without judges leave this empty.
+                # Older servers, which know no judges, leave this empty.
                 kind=model.kind or "encoder",
                 remarks=tuple(model.remarks),
                 without_metrics=dict(sorted(model.without_metrics.items())),
@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """Decode a message into a type with the same field names, except `others`."""
+    """Decode a message into a type with the same field names. `others` has the values that need a conversion."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -102,24 +102,24 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 
 
 def decode_status(number: int) -> Status:
-    """Return the status; UNKNOWN for a number from a later version."""
+    """Return the status; UNKNOWN for a number that this client does not know."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
 def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
-    """Return the warnings; UNKNOWN for numbers from a later version."""
+    """Return the warnings; UNKNOWN for numbers that this client does not know."""
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
 def decode_call_provenance(
     metrics: Mapping[str, Metric], messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
 ) -> dict[str, Provenance]:
-    """Decode the provenance of all metrics, by label, and compare it with earlier replies.
+    """Decode the provenance of all metrics, by label, and compare it with the provenance of earlier replies.
 
     Raises:
-        InvalidRequest: A metric identifier requires another version than the server has.
+        InvalidRequest: A metric identifier requires a version that the server does not have.
         ServerFault: The reply does not cover all metrics.
-        InconsistentReplies: Another definition or model computed this reply than earlier ones.
+        InconsistentReplies: A metric's version or model differs from the version or model in earlier replies.
     """
     if len(messages) != len(metrics):
         raise ServerFault(f"the server answered for {len(messages)} of {len(metrics)} metrics: report it")
@@ -134,7 +134,7 @@ def decode_call_provenance(
         if label in before and _pinned(before[label]) != _pinned(here):
             raise InconsistentReplies(
                 f"{label} was computed both as {before[label].line} and as {here.line} in one call: pin version and "
-                "model (metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
+                "model (metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address agree"
             )
     return provenance
 
@@ -146,10 +146,10 @@ def _pinned(provenance: Provenance) -> tuple[str, str, str]:
 def decode_results(
     choice: MetricChoice, provenance: Mapping[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
 ) -> dict[str, MetricScore]:
-    """Decode results of items[index], by label.
+    """Decode the results of items[index], by label.
 
-    A result has a score if and only if its status is OK: other scores are dropped with their details, and OK without a
-    finite score becomes INTERNAL.
+    A result has a score if and only if its status is OK. Without OK, the score and its details are dropped; OK without
+    a finite score becomes INTERNAL.
 
     Raises:
         ServerFault: A result belongs to a metric that was not requested.
@@ -178,7 +178,7 @@ def decode_results(
 
 
 def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provenance | None) -> MetricScore:
-    """Decode only the score of items[index], without parts and costs; otherwise as `decode_results`."""
+    """Decode a result of items[index] like `decode_results`, but without warnings, parts, cache hits and timing."""
     status, message = _outcome(index, result)
     if status is not Status.OK:
         retry_after_s = decode_retry_after_s(status, result)
@@ -189,7 +189,7 @@ def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provena
 def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     status = _STATUS.get(result.status, Status.UNKNOWN)
     if status is not Status.OK:
-        # The server does not know the index of the item.
+        # The server does not know the item's index in the call.
         return status, _ITEM_PREFIX.sub(f"items[{index}]:", result.message)
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
@@ -198,7 +198,7 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Return a function that decodes one kind of parts. Both sides have the same names in the same order."""
+    """Return a function that decodes one type of parts. Message and type have the same field names."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
@@ -213,7 +213,7 @@ def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], 
         for position in lists:
             found[position] = tuple(found[position])
         for position in maps:
-            found[position] = dict(sorted(found[position].items()))  # maps on the wire have no order
+            found[position] = dict(sorted(found[position].items()))  # protobuf maps have no order
         for position, field in optional:
             if not message.HasField(field):
                 found[position] = None
@@ -231,7 +231,7 @@ def _parts(result: types_pb2.MetricResult) -> Parts | None:
     name = result.WhichOneof("parts")
     parts = _READERS[name](result) if name is not None else None
     if isinstance(parts, JudgeParts) and parts.decided_by != "rule" and not parts.prompt_tokens:
-        # A prompt is never empty, so this judge's server does not count tokens.
+        # A prompt is never empty, so 0 means that the judge's server does not count tokens.
         return replace(parts, prompt_tokens=None, generated_tokens=None)
     return parts
 
@@ -239,24 +239,24 @@ def _parts(result: types_pb2.MetricResult) -> Parts | None:
 def _correct(result: types_pb2.MetricResult) -> bool | None:
     if result.HasField("correct"):
         return result.correct
-    # Old servers have SMILE's verdict only in its parts.
+    # Older servers send smile's verdict only in its parts.
     return result.smile.correct if result.HasField("smile") else None
 
 
 def decode_retry_after_s(status: Status, result: types_pb2.MetricResult | judging_pb2.PairResult) -> float | None:
-    """Return the seconds to wait before a retry; None for a score, or if the server names none."""
+    """Return the seconds to wait before a retry; None if the status is OK or the server names no time."""
     if status is Status.OK or not result.HasField("retry_after_s"):
         return None
     return result.retry_after_s if 0 <= result.retry_after_s < math.inf else None
 
 
 def decode_cache_hits(hits: types_pb2.CacheHits) -> CacheHits:
-    """Decode cache hits."""
+    """Decode the number of cache hits by source."""
     return CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
 
 
 def decode_timing(timing: types_pb2.Timing) -> Timing:
-    """Decode a timing."""
+    """Decode the seconds by type of work."""
     return Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s)
 
 
@@ -265,12 +265,12 @@ def decode_provenance(message: types_pb2.Provenance) -> Provenance:
     try:
         metric = parse_line(message.line)
     except GradewireError:
-        metric = None  # has a parameter of a later version; the identifier itself still reproduces the score
+        metric = None  # a newer server's parameter; the identifier itself still reproduces the score
     return _read(Provenance, message, metric=metric)
 
 
 class ItemMessages(Rows[types_pb2.Item, R]):
-    """The items of a call, as messages. A stream always has low priority."""
+    """The items of a call, as messages. A stream ignores `priority`, because its priority is always low."""
 
     noun: ClassVar[str] = "item"
     unary: ClassVar[RpcMethod[Any, Any]] = SCORE
@@ -287,7 +287,7 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         self.needs_one_request = bool(counting_over_request(choice.specs))
 
     def encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return the message of an item, or its problem."""
+        """Return an item's message, or its problem."""
         return encode_item(index, row, max_bytes=max_bytes, images=self.choice.shows_images)
 
     def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
@@ -306,38 +306,38 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         return scoring_pb2.ScoreStreamRequest(config=config)
 
     def stream_request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
-        """Return a request of a stream with these items."""
+        """Return a stream's request with these items."""
         return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
 
     def received(self, reply: Any) -> Sequence[scoring_pb2.ItemResult]:
-        """Store the provenance of a reply (absent in the middle of a stream) and return its results."""
+        """Store a reply's provenance (only a stream's first reply has one) and return the reply's results."""
         if reply.provenance or not self.provenance:
             self.provenance = decode_call_provenance(self.choice.named, reply.provenance, self.provenance)
         results: Sequence[scoring_pb2.ItemResult] = reply.items
         if isinstance(reply, scoring_pb2.ScoreResponse):
             for result in results:
-                result.complete = True  # true of every such reply, even if not set
+                result.complete = True  # a unary reply has all results, but does not set this
         return results
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for items that do not fit into one request, which a metric needs for its corpus."""
+        """Return the error for items that do not fit into one request, although a metric counts words over them."""
         return InvalidRequest(
             f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
-            f"one request, but these {rows} items do not fit into one: give at most {max_rows} (and no more text than "
-            f"a message holds) in a call, {_REMEDY}"
+            f"one request, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
+            f"shorten them, {_REMEDY}"
         )
 
 
 class ItemRows(ItemMessages[ItemScores]):
-    """The items of a `score` or `score_stream` call, with all results of each."""
+    """The items of a `score` or `score_stream` call. Each result has the scores of all metrics."""
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-        """Return an item all of whose metrics failed in the same way."""
+        """Return a result in which all metrics failed for the same reason."""
         score = MetricScore(None, *failure)
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
 
     def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ItemScores | None:
-        """Return all results of an item, in the order of the call; None while some are missing."""
+        """Return an item's scores, in the order of the call's metrics; None while some are missing."""
         row.parts |= decode_results(self.choice, self.provenance, index, result.results)
         if not result.complete:
             return None
@@ -350,13 +350,13 @@ class ItemRows(ItemMessages[ItemScores]):
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
-    """Return the distinct names of the metrics whose corpus is the request's items."""
+    """Return the distinct names of the metrics that use the request's items as corpus."""
     found = (spec.WhichOneof("metric") or "" for spec in specs if counts_over_request(spec))
     return list(dict.fromkeys(found))
 
 
 def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
-    """Raise InvalidRequest if a metric needs all items at once, because a stream never has them."""
+    """Raise InvalidRequest if a metric needs all items at once, because a stream has no complete list."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
             f"{', '.join(names)}: corpus=request counts weights over the items of one call, which a stream does not "

@@ -1,4 +1,4 @@
-"""Stream rows: read ahead a little, and resume unfinished rows after a broken stream."""
+"""Stream rows: read a few rows ahead, and resume unfinished rows after a stream breaks."""
 
 import asyncio
 import time
@@ -22,9 +22,14 @@ _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
 class RowStream(Generic[M, R]):
-    """A running stream. It calls `limits` only for a row that some servers would not accept.
+    """A running stream of rows.
 
-    `stall_s` is the longest wait for a result while rows are in progress, in seconds.
+    Args:
+        transport: The transport to the server.
+        rows: The call's rows, or a function that returns them when the stream starts.
+        source: The caller's items or pairs.
+        limits: A function that returns the server's limits; called only for a row that may exceed a limit.
+        stall_s: Maximum seconds to wait for the next result while rows are in progress.
     """
 
     def __init__(
@@ -50,11 +55,11 @@ class RowStream(Generic[M, R]):
         self._to_send = asyncio.Event()
         self._to_take = asyncio.Event()
         self._active_at = 0.0
-        # A server that ends a stream at its own deadline keeps the results.
+        # A server that ends a stream at its own deadline keeps finished work, so a new stream can resume.
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
     async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        """Yield results in batches, not in order; `on_close` translates errors caused by closing the client."""
+        """Yield batches of results, in any order. `on_close` translates errors caused by closing the client."""
         with on_close():
             self._rows = self._given if isinstance(self._given, Rows) else await self._given()
         self._room = asyncio.Semaphore(self._rows.ahead)
@@ -85,7 +90,7 @@ class RowStream(Generic[M, R]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Wait until there is a result; raise if none came for too long while rows are in progress."""
+        """Wait for a result. Raise DeadlineExceeded if none arrives in time while rows are in progress."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._left_s()
@@ -102,7 +107,7 @@ class RowStream(Generic[M, R]):
                 continue
 
     def _left_s(self) -> float:
-        """Return the seconds left for a result; the clock stops while the caller's source is idle."""
+        """Return the seconds left to wait for a result. The time only counts while rows are in progress."""
         if not self._open and self._rows.provenance:
             return self._stall_s
         return self._active_at + self._stall_s - time.monotonic()
@@ -172,15 +177,15 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if every row has its result, so that a broken stream loses nothing."""
+        """Return True if every row has its result. A stream that breaks then loses nothing."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
         yield self._rows.stream_config()
-        # Wait until the server accepts the call: gRPC loses a call's status if the call ends while a message is
-        # written.
+        # Wait until the server accepts the call, because gRPC loses a call's status if the call ends while the client
+        # writes a message.
         await connection.accepted.wait()
-        # A broken stream can still advance this iterator for a moment; its successor would miss those rows.
+        # A broken stream may still advance this iterator for a moment. The next stream would then miss these rows.
         while connection.is_on():
             self._to_send.clear()
             unsent, self._unsent = self._unsent, deque()
@@ -219,12 +224,12 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport. The server's first message sets `accepted`, before any row is sent."""
+    """One stream of the transport. `accepted` is set by the server's first message; rows are sent only after it."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
 
     def is_on(self) -> bool:
-        """Return True until the attempt ends."""
+        """Return True if the attempt has not ended."""
         return not self.over

@@ -1,4 +1,4 @@
-"""Score in the background: a bounded queue of copied items, with results by future and callback."""
+"""Score in the background: queue copies of the items, and report results by future and callback."""
 
 import asyncio
 import logging
@@ -23,13 +23,13 @@ from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 READ_NAMES: Final = frozenset(
     (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))
 )
-"""Lower-case names of the fields that metrics read; pictures are copied only for metrics that show them."""
+"""Lower-case names of the fields to copy. Pictures are copied only if a metric shows them."""
 
 _log = logging.getLogger("gradewire.submit")
 
 
 def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
-    """Return a copy of an item with the fields to read, and the bytes of its texts and pictures.
+    """Return a copy of an item with the fields in `read`, and the size of its strings and pictures in bytes.
 
     An item that is neither a mapping nor an `Item` is returned unchanged.
     """
@@ -39,7 +39,7 @@ def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
         values = {name: getattr(item, name) for name in TEXT_FIELDS}
         return replace(item, **lists), _size(values | lists)
     if isinstance(item, Mapping):
-        # Keep only the names of other fields, for messages: the value may be an image.
+        # Keep other fields' names for error messages, but not their values, which may be large.
         kept = {name: _copied(value) if _is_read(name, read) else None for name, value in item.items()}
         return kept, _size(kept)
     return item, 0
@@ -69,11 +69,11 @@ def _size(values: Mapping[Any, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitLimits:
-    """Limits on pending submissions. A submission above them is refused at once.
+    """Limits on pending submissions. The future of a submission that exceeds a limit fails at once with Overloaded.
 
     Attributes:
-        max_pending_items: Items.
-        max_pending_bytes: Bytes of their texts, in UTF-8.
+        max_pending_items: Maximum number of pending items.
+        max_pending_bytes: Maximum total size of pending strings (in UTF-8) and pictures, in bytes.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -94,7 +94,7 @@ Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
 
 
 class _Result(Future[ScoreReport]):
-    """A future that raises in a forked child, where nothing will ever set it."""
+    """A future that raises an error in a forked child, because only the parent can set its result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,9 +122,9 @@ class _Submission:
     items: list[ItemLike] = field(default_factory=list)
     text_bytes: int = 0
     result: _Result = field(default_factory=_Result)
-    # The submitter's context, with its current span.
+    # The context variables of the thread that submits, with its current span.
     context: Context = field(default_factory=copy_context)
-    # Set after the callback returns; flush and close wait for it.
+    # Set after the callback returns. `flush` and `close` wait for this.
     finished: Future[None] = field(default_factory=Future)
 
 
@@ -140,7 +140,7 @@ class Submissions:
         self._closed = False
         self._waiting: deque[_Submission] = deque()
         self._workers: set[asyncio.Task[None]] = set()
-        # Not the size of the set: a worker that finds the queue empty leaves the set one loop turn later.
+        # Not len(self._workers), because a worker that stops leaves that set only in the loop's next turn.
         self._working = 0
         self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
         self._callback_thread: threading.Thread | None = None
@@ -153,7 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Copy the items and return. The future carries every error, even of the items' iterator."""
+        """Copy the items, queue them and return a future. It carries all errors, even from iterating over the items."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES
@@ -161,7 +161,7 @@ class Submissions:
                 taken, size = snapshot(item, kept)
                 submission.items.append(taken)
                 submission.text_bytes += size
-                # Check while reading: the copy itself must not take more memory than the queue.
+                # Check the limits while copying, so that a copy never needs more memory than the queue may.
                 self._check_room(submission)
             self._admit(submission)
             loop().call_soon_threadsafe(self._start, submission)
@@ -173,7 +173,7 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all pending submissions and their callbacks are done; return False after a timeout."""
+        """Wait until all pending submissions and their callbacks are done; return False if the timeout passes first."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:
@@ -182,7 +182,7 @@ class Submissions:
         return not late
 
     async def close(self, drain_s: float) -> None:
-        """Refuse new submissions, finish pending ones within the time, and fail the rest."""
+        """Reject new submissions, wait up to `drain_s` seconds for pending ones, and fail the rest."""
         with self._lock:
             self._closed = True
         if not await self.flush(drain_s):
@@ -210,7 +210,7 @@ class Submissions:
         ):
             if pending + more > most:
                 raise Overloaded(
-                    f"{pending} submitted {name} are pending and {more} or more on top would exceed "
+                    f"{pending} submitted {name} are pending, and at least {more} more would exceed "
                     f"max_pending_{name}={most}: submit less, or raise the limit"
                 )
 
@@ -254,7 +254,7 @@ class Submissions:
         self._finish(submission)
 
     def _finish(self, submission: _Submission) -> None:
-        """Hand over to the callback thread, because a slow callback must block neither the caller nor the loop."""
+        """Pass the submission to the callback thread, so that a slow callback blocks neither caller nor loop."""
         if submission.callback is not None and self._has_callback_thread():
             self._callbacks.put(submission)
             return
@@ -277,7 +277,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """Return the future of a refused submission."""
+    """Return the failed future of a rejected submission, and call the callback with it on a new thread."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:
@@ -286,12 +286,12 @@ def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreRe
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread | None:
-    """Return a thread for callbacks; log an error and return None if the system has no more threads."""
+    """Return a thread for callbacks; log an error and return None if the system cannot start another thread."""
     thread = threading.Thread(target=target, name="gradewire-callbacks", daemon=True)
     try:
         thread.start()
     except RuntimeError:
-        _log.exception("no thread for a callback of submit(), so it is not called; the future has the result")
+        _log.exception("cannot start a thread, so a callback of submit() is not called; the future has the result")
         return None
     return thread
 

@@ -1,1 +1,1 @@
-"""Transports over gRPC and to an engine in this process; `gradewire.testing` has a third."""
+"""Transports to a gRPC server and to an engine in this process; `gradewire.testing` has one for tests."""

@@ -1,8 +1,8 @@
-"""Spread calls over the connections to one server, least loaded first.
+"""Spread calls over the connections to one server, so that the least loaded process gets the next call.
 
-A connection stays with one process of a multi-process server (SO_REUSEPORT); the system chooses which. The pool
-therefore opens connections while calls overlap, until it reaches every process. If a process stops or is lost, its
-connections are retired: they get no more calls, and new ones lead to other processes.
+A server with several processes (SO_REUSEPORT) cannot choose which process accepts a connection; the kernel does. While
+calls overlap, the pool therefore opens connections until it reaches every process. If a process stops or is lost, the
+pool retires its connections: they get no more calls, and new connections lead to other processes.
 """
 
 import sys
@@ -19,27 +19,31 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS: Final = 16
 """Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
-"""Connections per process of the server, because the system may give several to one process."""
+"""Default maximum of connections per server process. It is above 1, because several may lead to the same process."""
 _AVOIDED_S: Final = 1.0
 """Seconds to avoid a connection after a call failed to reach the server."""
 _REFUSED_S: Final = 1.0
-"""Maximum seconds to prefer other processes to one that refused a call."""
+"""Maximum seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Limit on the load of the process with the content in its cache: this factor times the lowest load, plus calls."""
+"""Limits on the load of a process that has a call's content in its cache: `_BUSIER` times the lowest load of all
+processes, plus `_BUSIER_CALLS` calls."""
 LOOK_AGAIN_S: Final = 2.0
-"""Seconds between attempts to reach a missing process when the pool is full."""
+"""Seconds between attempts to reach a missing process while the pool is full."""
 
 
 @dataclass(slots=True, eq=False)
 class ServerConnection:
-    """A connection; its times are monotonic seconds.
+    """A connection to a server process. All times are monotonic seconds.
 
     Attributes:
-        process: INDEX/COUNT of the process at the other end; empty if unknown or the only one.
+        calls: Number of calls in flight.
+        process: INDEX/COUNT of the server process; empty if unknown, or if the server has only one.
         process_known: True if the server has reported the process, or that it has only one.
-        retired: True if the connection gets no more calls and is closed after the running ones.
+        retired: True if the connection gets no more calls and is closed after its last call.
+        avoided_until_s: Time until which the connection is avoided because a call failed.
         refused_until_s: Time until which the process counts as overloaded.
+        turn: Number of calls that the pool had assigned when this connection last got one.
         callables: Functions that start a call, by the method's path and type of requests.
     """
 
@@ -61,7 +65,7 @@ class ServerConnection:
         timeout_s: float | None,
         metadata: Metadata | None,
     ) -> Any:
-        """Start a call with one request, a stream of requests, or (None) requests written later."""
+        """Start a call. `sent` is a request or an iterator of requests; None means that requests are written later."""
         key = method.path, method.request_type
         begin = self.callables.get(key)
         if begin is None:
@@ -77,7 +81,7 @@ class ServerConnection:
 
     @property
     def may_move(self) -> bool:
-        """True if the server's metadata matters: its process is not known yet, or may be stopping."""
+        """True if the server's metadata is worth reading, because the process is still unknown or may be stopping."""
         return not self.process_known or bool(self.process)
 
     @property
@@ -87,7 +91,10 @@ class ServerConnection:
 
 
 class ConnectionPool:
-    """The connections of a client on one event loop, at most `most`; 0: as many as the server's processes need."""
+    """A client's connections on one event loop. Their number is at most `most`.
+
+    If `most` is 0, the limit follows from the number of server processes.
+    """
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
@@ -97,7 +104,7 @@ class ConnectionPool:
 
     @property
     def wants_another(self) -> bool:
-        """True if the next call should open a connection."""
+        """True if the next call should open a new connection."""
         if not self.connections:
             return True
         if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
@@ -105,7 +112,7 @@ class ConnectionPool:
         return bool(self._most) or self._misses_a_process
 
     def refused(self, connection: ServerConnection, retry_after_s: float | None) -> bool:
-        """Record that a process had no room for a call; return True if another one may have room now.
+        """Record that a process refused a call; return True if a different process may accept the call now.
 
         `retry_after_s` is None if gRPC dropped the call before the process saw it.
         """
@@ -119,12 +126,12 @@ class ConnectionPool:
         )
 
     def least_loaded(self, content: int | None = None, *, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call: to the process with the fewest calls of this client, in turn.
+        """Return the connection for the next call. It leads to the process with the fewest calls from this client.
 
         Args:
-            content: A hash of the call's content. Its process is preferred unless it is much busier than the others,
-                because it has the content in its cache.
-            tried: Connections to use only if there are no others.
+            content: A hash of the call's content. Equal content goes to the same process, which has it in its cache,
+                unless that process is much busier than the least loaded one.
+            tried: Connections to avoid if possible.
         """
         self._turns += 1
         chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content, tried)
@@ -132,22 +139,22 @@ class ConnectionPool:
         return chosen
 
     def retire(self, connection: ServerConnection) -> None:
-        """Give a connection no more calls, because its process is stopping or lost."""
+        """Stop using a connection for new calls, because its process is stopping or lost."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)
 
     def failed(self, connection: ServerConnection) -> None:
-        """Avoid a connection after a call failed; retire it if the server has several processes."""
+        """Avoid a connection after a failed call. If the server has several processes, retire the connection."""
         if connection.process:
             self.retire(connection)
         else:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """Return a connection to replace by a new one, which may reach a missing process; None without need.
+        """Return a connection to replace with a new one; None if no replacement is needed.
 
-        While a process was down, all connections went to the others.
+        A new connection may reach a process that was down when the current connections opened.
         """
         now_s = time.monotonic()
         if len(self.connections) < self._limit or now_s < self._look_again_s or not self._misses_a_process:
@@ -187,7 +194,7 @@ class ConnectionPool:
 
 
 def process_of(value: object) -> str:
-    """Return INDEX/COUNT from the server's metadata; empty if it has another form."""
+    """Return INDEX/COUNT from the server's metadata; "" if the value does not have this format."""
     text = str(value)
     index, slash, count = text.partition("/")
     return text if slash and index.isdecimal() and count.isdecimal() else ""

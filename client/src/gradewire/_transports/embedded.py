@@ -1,4 +1,4 @@
-"""The transport to the engine in this process, imported only on demand."""
+"""The transport to an engine in this process. The module is imported on demand, because it loads server libraries."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """The transport to the server's handlers, with the same checks, scores and statuses as a server.
+    """A transport that calls the server's handlers in this process. Checks, scores and statuses equal a server's.
 
     Args:
-        settings: Settings of the server, by name.
+        settings: The server's settings, by name.
 
     Raises:
         InvalidRequest: A setting is unknown or invalid.
-        ImportError: A library of the engine is not installed.
+        ImportError: A library that the engine needs is not installed.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ class EmbeddedTransport:
 
     async def _open(self) -> Handlers:
         if self._holder is not None and self._holder.pid != os.getpid():
-            # A forked child opens its own stores and sessions: LMDB and ONNX Runtime must not cross a fork.
+            # Stores and sessions of LMDB and ONNX Runtime do not work after a fork, so the child opens new ones.
             keep_for_good(self._holder)
             self._holder = None
         if self._holder is None or not self._holder.is_here():
@@ -80,26 +80,26 @@ class EmbeddedTransport:
         except OSError as error:
             self._holder = None
             raise NotReady(f"the engine in this process cannot open its files: {error}") from error
-        except ValueError as error:  # only the user of this setting can check it
+        except ValueError as error:  # a setting that is only checked when the engine uses it
             self._holder = None
             raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return the handler of a method, a function of the request and `deadline_s`."""
+    """Return a method's handler. It accepts the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,
         COMPARE: handlers.compare,
         COMPARE_STREAM: handlers.compare_stream,
         PREPARE: handlers.prepare,
-        LIST_MODELS: lambda _request, deadline_s: handlers.list_models(),  # noqa: ARG005 - only reads memory
+        LIST_MODELS: lambda _request, deadline_s: handlers.list_models(),  # noqa: ARG005 - needs no deadline
     }
     return by_method[method]
 
 
 class _Holder:
-    """Handlers kept open in their own task, because the task that enters a context must also leave it."""
+    """Open handlers. A separate task opens and closes them, because the task that enters a context must leave it."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
@@ -110,7 +110,7 @@ class _Holder:
         self._task = asyncio.create_task(self._hold())
 
     def is_here(self) -> bool:
-        """Return True if the handlers live on the running loop of this process; they close when their loop ends."""
+        """Return True if the handlers were opened in this process on the running loop. They close with their loop."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def handlers(self) -> Handlers:

@@ -1,4 +1,4 @@
-"""Translate failures of gRPC calls into errors of gradewire."""
+"""Translate failed gRPC calls into gradewire's errors."""
 
 import re
 import socket
@@ -26,28 +26,28 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
     ),
     "CANCELLED": (
         errors.Overloaded,
-        "{at} dropped the call unread{said}, because it has too many calls. Try again later",
+        "{at} dropped the call without reading it{said}, because it has too many calls. Try again later",
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
-        "{at} does not know this call{said}. Check that it is a gradewire server, and upgrade it",
+        "{at} does not know this call{said}. Check that a gradewire server runs there, and upgrade it",
     ),
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
-    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() lists what is available"),
+    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this call{said}. models() lists what is available"),
     "UNAUTHENTICATED": (
         errors.AccessDenied,
-        "{at} refuses the call{said}. Give the right token= (command: --token)",
+        "{at} rejects the call{said}. Give the right token= (command: --token)",
     ),
     "PERMISSION_DENIED": (
         errors.AccessDenied,
-        "{at} refuses the call{said}. Give a token= (command: --token) with this permission",
+        "{at} rejects the call{said}. Give a token= (command: --token) with this permission",
     ),
 }
-"""Errors and messages by gRPC code. Any other code is a defect of the server."""
+"""Errors and messages by gRPC code. A code that is not listed means that the server has a defect."""
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
-    """Return the error for a gRPC code and the server's text; without an address its message is only that text."""
+    """Return the error for a gRPC code and the server's details. Without an address, the details are the message."""
     said = f": {details.rstrip('.')}" if details else ""
     kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Check its log"))
     message = text.format(at=address, said=said) if address else details
@@ -62,9 +62,9 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
-    """Find out how an address encrypts, in up to two seconds.
+    """Find out, within about two seconds, which encryption a server uses.
 
-    "unknown" means that the address does not answer, or that only gRPC can resolve it.
+    "unknown" means that nothing answers at the address, or that only gRPC can resolve it.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return "unknown"
@@ -80,19 +80,19 @@ def encryption_at(address: str) -> Encryption:
 
 
 def _probed(host: str, port: int) -> Encryption:
-    # The probe sends and uses no data, so it needs no trust.
+    # The probe neither sends nor uses data, so it need not verify the certificate.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     with socket.create_connection((host, port), _TIMEOUT_S) as plain, context.wrap_socket(plain) as encrypted:
         encrypted.settimeout(_TIMEOUT_S)
-        # An HTTP/2 server sends first. gRPC's server closes instead if it requires a certificate and gets none.
+        # An HTTP/2 server sends first. A gRPC server that requires a client certificate closes the connection instead.
         return "tls" if encrypted.recv(1) else "tls with client certificate"
 
 
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
-    """Return how client and server differ in encryption, and what to change; "" if no difference is known."""
+    """Return a message that says how client and server differ in encryption; "" if no difference is known."""
     at, tls = endpoint.address, endpoint.tls
     if tls is None and server not in {"none", "unknown"}:
         return f"{at} uses TLS, but this client does not: give tls=gradewire.Tls(…) (command: --tls-ca FILE)"
@@ -105,39 +105,39 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} rejects this client's certificate: give one signed by an authority of the server's tls_client_ca, "
+            f"{at} rejects this client's certificate: give one signed by an authority in the server's tls_client_ca, "
             "as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
         )
     return ""
 
 
-# gRPC reports this instead of the real status if a stream ends while a message is being written.
+# gRPC reports these details instead of the real status if a stream ends while the client writes a message.
 CUT_WHILE_WRITING = "Internal error from Core"
-# Before a server has ever answered, these mean a wrong address: no TLS or another certificate there, another protocol,
-# no such host. Later, a restart behind a balancer or a name server can cause them too.
+# Before a server has first answered, these mean a wrong address: no TLS, a wrong certificate, a wrong protocol, or no
+# such host. Later, a restart behind a load balancer or a name server can also cause them.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
-# Causes by a word of gRPC's message. Only a change of settings helps.
+# Messages by a part of gRPC's details. Only a change of settings helps against these failures.
 _CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the authority of the server's certificate: give it "
-    "as Tls(root_certificates=…) (command: --tls-ca FILE)",
-    "Failed to create security handshaker": "{at}: the files of tls= are unusable: root_certificates must be PEM, and "
-    "private_key the key of certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
-    "http1.x server": "{at} uses HTTP and not gRPC, perhaps the port of /metrics and /healthz: give the port that "
+    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the server's certificate: give its authority's "
+    "certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
+    "Failed to create security handshaker": "{at}: the files in tls= are unusable: root_certificates must be PEM, and "
+    "private_key must match certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
+    "http1.x server": "{at} speaks HTTP instead of gRPC, perhaps for /metrics and /healthz: give the port that "
     "`gradewire serve` prints when it is ready",
 }
-# gRPC itself says this on either side, regardless of the server's load.
+# gRPC on either side rejects a large message with the code RESOURCE_EXHAUSTED, although no server is overloaded.
 _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
-# gRPC says these if the other side ends the connection at once, perhaps because only one side encrypts.
+# gRPC reports these details if the server ends the connection at once, perhaps because only one side encrypts.
 _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)
 
 
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
-    """Return the caller's error. Before the first answer, address or encryption may be wrong."""
+    """Return the error for a failed gRPC call. If the server has never answered, the address may be wrong."""
     if error.details() == CUT_WHILE_WRITING:
         return errors.ServerUnreachable(f"{address} ended the stream while items were sent: check its log")
     details = error.details() or ""
     if _TOO_LARGE.search(details):
-        return errors.InvalidRequest(f"{address}: gRPC refuses a message of this call: {details}")
+        return errors.InvalidRequest(f"{address}: gRPC rejects a message of this call: {details}")
     for sign, cause in _CAUSES.items():
         if sign in details and not has_answered:
             wrong = errors.ServerUnreachable(cause.format(at=address))
@@ -154,5 +154,5 @@ def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool)
 
 
 def is_cut_off(failure: errors.GradewireError) -> bool:
-    """Return True if the other side ended the connection at once, perhaps because only one side encrypts."""
+    """Return True if the server ended the connection at once, perhaps because only one side encrypts."""
     return isinstance(failure, errors.ServerUnreachable) and _CUT_OFF.search(str(failure)) is not None

@@ -1,4 +1,4 @@
-"""The transport over gRPC, and its channels."""
+"""The transport to a gRPC server, and the channels that it opens."""
 
 import asyncio
 import json
@@ -23,27 +23,27 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_
 
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise all channels to one address share a connection
-    ("grpc.enable_retries", 0),  # `retries` does this, until the deadline
-    ("grpc.max_send_message_length", -1),  # the client cuts its requests to the server's limits
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise all channels to an address share one connection
+    ("grpc.enable_retries", 0),  # `Retries` retries until the deadline
+    ("grpc.max_send_message_length", -1),  # the client splits requests by the server's limits
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Between connection attempts calls fail at once, so this bounds the time to find a server that has returned.
+    # Between connection attempts all calls fail at once, so a short wait finds a restarted server sooner.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.min_reconnect_backoff_ms", 5_000),  # longest connection attempt: a wrong host sends no packet back
-    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # a moved server has another address
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # limits a connection attempt to a host that never answers
+    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # finds a server that moved to a new address
 )
 
 
 def open_channel(
     endpoint: Endpoint, channel_options: Sequence[tuple[str, str | int]] = _CHANNEL_OPTIONS
 ) -> grpc.aio.Channel:
-    """Return a channel to the endpoint, not yet connected. Needs a running event loop.
+    """Return a channel to the endpoint, without connecting it. The caller needs a running event loop.
 
     Raises:
-        InvalidRequest: A file of `tls` cannot be read.
+        InvalidRequest: A file in `tls` cannot be read.
     """
     if endpoint.tls is None:
         return grpc.aio.insecure_channel(endpoint.address, options=channel_options)
@@ -64,7 +64,7 @@ def _read(path: Path | None) -> bytes | None:
 
 
 class GrpcTransport:
-    """The transport to a gradewire server."""
+    """A transport to a gradewire server over gRPC."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -77,7 +77,7 @@ class GrpcTransport:
         self._has_answered = False
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the reply. If a process has no room for the call, try another one once."""
+        """Return the reply. If a server process is overloaded, try one more process."""
         content = _content(request)
         connection = self._connection(content)
         ends_s = time.monotonic() + timeout_s
@@ -92,10 +92,10 @@ class GrpcTransport:
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Start the call when the first reply is requested, and yield the replies."""
+        """Yield the replies. The call starts when the caller requests the first reply."""
         connection = self._connection()
         async with self._in_flight(method, connection) as metadata:
-            # Do not start earlier: an unread generator would never end the call.
+            # The call must not start earlier, because a generator that is never iterated would never end the call.
             call = connection.start(method, sent, timeout_s=timeout_s, metadata=metadata)
             try:
                 async for reply in call:
@@ -111,7 +111,7 @@ class GrpcTransport:
             await connection.channel.close()
 
     def _connection(self, content: int | None = None) -> ServerConnection:
-        """Return the connection for the next call; `content` as in `ConnectionPool.least_loaded`."""
+        """Return the connection for the next call; see `ConnectionPool.least_loaded` for `content`."""
         # A channel belongs to its loop, but a program can call asyncio.run() twice.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -123,7 +123,7 @@ class GrpcTransport:
         return self._pool.least_loaded(content)
 
     def _learn(self, connection: ServerConnection, said: Iterable[tuple[str, str | bytes]]) -> None:
-        """Record the process at the other end, and retire the connection if that process is stopping."""
+        """Record which process the connection leads to, and retire the connection if that process is stopping."""
         connection.process_known = True
         for key, value in said:
             if key == PROCESS_KEY:
@@ -139,7 +139,7 @@ class GrpcTransport:
     async def _in_flight(
         self, method: RpcMethod[Any, Any], connection: ServerConnection
     ) -> AsyncGenerator[Metadata | None]:
-        """Trace and count a call, raise its failure as our error, and yield its metadata."""
+        """Trace and count a call, and yield its metadata. A failure of the call is raised as one of our errors."""
         with request_trace(method.path[1:], self._address) as trace:
             connection.calls += 1
             try:
@@ -168,7 +168,7 @@ class GrpcTransport:
         said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):
             self._learn(connection, said)
-            if PROCESS_KEY not in said:  # otherwise a process answered
+            if PROCESS_KEY not in said:  # no server process answered
                 self._pool.failed(connection)
             if connection.retired:
                 self._retired.add(connection)
@@ -184,7 +184,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's single item, equal in every program; None for other calls."""
+    """Return a hash of a call's single item, the same in every program; None for calls with more or no items."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

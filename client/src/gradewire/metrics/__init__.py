@@ -25,23 +25,23 @@ __all__ += generated.__all__
 Preset: TypeAlias = SmilePreset
 Synthetic: TypeAlias = SyntheticMode
 ComparisonLike: TypeAlias = str | Compare
-"""A comparison, or its identifier: "compare", "compare?references=true"."""
+"""A comparison, or a comparison's identifier, such as "compare?references=true"."""
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)
 
 KNOWN_TYPES: dict[str, type[Metric]] = {kind.name: kind for kind in METRICS}
-"""All metrics and comparisons of this client, by name, in the order of types.proto."""
+"""All metrics and comparisons that this client knows, by name, in the order of types.proto."""
 METRIC_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if not kind.needs_pair}
 COMPARISON_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_TYPES.items() if kind.needs_pair}
 """Metrics that compare two answers, by name."""
 
 
 def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
-    """Return the metric of a message, with None for unset parameters.
+    """Return the metric in a message, with None for unset parameters.
 
     Raises:
-        InvalidRequest: It names no metric, or a metric or choice that this client does not know.
+        InvalidRequest: The message has no metric, or a metric or choice that this client does not know.
     """
     name = spec.WhichOneof("metric")
     kind = KNOWN_TYPES.get(name) if name is not None else None

@@ -1,4 +1,4 @@
-"""The base class of all metrics, with parameters from types.proto."""
+"""The base class of all metrics, and their parameters, read from types.proto."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MAX_DIGITS = len(str(_MAX_UINT32))
 
 
 class ParameterKind(Enum):
-    """Kinds of parameter values, worded for messages."""
+    """Types of parameter values, worded for error messages."""
 
     CHOICE = "one of"
     FLAG = "true or false"
@@ -35,16 +35,16 @@ _KINDS = {
     FieldDescriptor.CPPTYPE_DOUBLE: ParameterKind.NUMBER,
     FieldDescriptor.CPPTYPE_STRING: ParameterKind.TEXT,
 }
-# Kinds whose values need no conversion.
+# Python types of the values that need no conversion.
 _PLAIN = {ParameterKind.CHOICE: str, ParameterKind.TEXT: str, ParameterKind.FLAG: bool}
 
 
 @dataclass(frozen=True, slots=True)
 class WireParameter:
-    """A parameter of a metric, with the same name in the message and in the dataclass.
+    """A metric's parameter. It has the same name in the message and in the dataclass.
 
     Attributes:
-        choices: Wire numbers of a CHOICE by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
+        choices: Enum numbers of a CHOICE by value ("fast" for SMILE_PRESET_FAST), in the order of types.proto.
         has_presence: True if the message distinguishes an unset value from zero.
     """
 
@@ -55,10 +55,10 @@ class WireParameter:
     has_presence: bool
 
     def checked(self, value: Any) -> Any:
-        """Return the value in its canonical form: counts as int, numbers as float.
+        """Return a value, with counts converted to int and numbers to float.
 
         Raises:
-            InvalidRequest: It has a wrong type, or is not a choice. The server checks ranges.
+            InvalidRequest: The value has a wrong type, or is not one of the choices. The server checks ranges.
         """
         if self.kind is ParameterKind.CHOICE and not (isinstance(value, str) and value in self.choices):
             raise InvalidRequest(f"{self.metric} has no {self.name} {value!r}: use one of {self.allowed}")
@@ -71,10 +71,10 @@ class WireParameter:
         raise InvalidRequest(f"{self.metric}: {self.name} must be {self.allowed}, not {value!r}")
 
     def parse(self, text: str) -> Any:
-        """Parse a value, without checking it.
+        """Parse a value, without checking choices.
 
         Raises:
-            InvalidRequest: The text is not a value of this kind.
+            InvalidRequest: The string is not a value of the parameter's type.
         """
         if self.kind is ParameterKind.FLAG and text in {"true", "false"}:
             return text == "true"
@@ -100,10 +100,10 @@ class WireParameter:
             setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
 
     def read(self, message: Message) -> Any:
-        """Return the value in a message; None if it is unset.
+        """Return the value in a message; None if the value is unset.
 
         Raises:
-            InvalidRequest: It is a choice of a later version.
+            InvalidRequest: The value is a choice that this client does not know.
         """
         value = getattr(message, self.name)
         if not (message.HasField(self.name) if self.has_presence else value):
@@ -118,7 +118,7 @@ class WireParameter:
 
 @cache
 def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
-    """Return the parameters of a metric of `MetricSpec`, by name, in alphabetical order."""
+    """Return a metric's parameters by name, in alphabetical order. `metric` is its field in `MetricSpec`."""
     message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
     fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
     return {
@@ -139,16 +139,17 @@ def _is_count(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric as a value: a name and typed parameters. None leaves a parameter to the call, then to the server.
+    """A metric as a value: a name and typed parameters. None means the call's default, or else the server's.
 
-    Fields have the names of the metric's message in types.proto, which determines wire format, identifier and checks.
-    An additional `reference_set` names the set for a parameter with the value prepared.
+    The fields have the same names as in the metric's message in types.proto, which determines the wire format, the
+    identifier and the checks. Some metrics also have the field `reference_set`, which names the set to use if a
+    parameter is "prepared".
 
     Attributes:
-        version: Required version of the metric's definition; None: any.
+        version: Required version of the metric's definition; None means any version.
 
     Raises:
-        InvalidRequest: A value has a wrong type or is not a choice. The server checks ranges.
+        InvalidRequest: A value has a wrong type, or is not one of the choices. The server checks ranges.
     """
 
     name: ClassVar[str]
@@ -156,13 +157,13 @@ class Metric:
     needs_judge: ClassVar[bool] = False
     # True if `model` is a grader, which reads question, reference and answer together.
     needs_grader: ClassVar[bool] = False
-    # Name of the parameter for a judge in addition to the encoder `model`; "" without one.
+    # Name of the judge's parameter if the metric also has an encoder, `model`; else "".
     judge_parameter: ClassVar[str] = ""
-    # Requirements on an item, besides one reference, with the metric's defaults.
+    # Requirements on an item, in addition to one reference, if all parameters have their defaults.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
     needs_values: ClassVar[bool] = False
-    # True if the metric counts over references of several items, by default the request's.
+    # True if the metric counts words in the references of several items, by default all items of the request.
     needs_corpus: ClassVar[bool] = False
     # True if the metric compares a pair of answers instead of grading an item.
     needs_pair: ClassVar[bool] = False
@@ -185,17 +186,17 @@ class Metric:
 
     @classmethod
     def asks_judge(cls) -> bool:
-        """Return True if it may ask a judge, so that an item takes seconds instead of milliseconds."""
+        """Return True if the metric may ask a judge. An item then needs seconds instead of milliseconds."""
         return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
     def prepared_parameter(self) -> str | None:
-        """The parameter that reads the call's reference set if its value is prepared; None without one."""
+        """The parameter whose value "prepared" makes the metric read the call's reference set; None without one."""
         return next(
             (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
         )
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the metric itself says that its score depends on the call's reference set."""
+        """True if the metric's parameters make its score depend on the call's reference set."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

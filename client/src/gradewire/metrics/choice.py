@@ -1,4 +1,4 @@
-"""Parse metrics from callers' texts, and give them labels and prompts."""
+"""Parse the metrics that a caller names, fill in the call's defaults, and label the results."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from gradewire.metrics.prompts import short_prompt
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import LINE, current, join_line
 
-# These two come before the parameters.
+# In an identifier, preset and version come before the parameters.
 _HEAD = frozenset({"preset", "version"})
 
 
@@ -23,22 +23,22 @@ def parse_metric_line(line: str) -> Metric:
     """Parse a metric identifier.
 
     Raises:
-        InvalidRequest: The text is malformed, or names an unknown metric, preset, parameter or value.
+        InvalidRequest: The identifier is malformed, or names an unknown metric, preset, parameter or value.
     """
     return _parse(line, METRIC_TYPES, "metric")
 
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Parse the identifier of a comparison: "compare", "compare?mode=reason"; raises as `parse_metric_line`."""
+    """Parse a comparison's identifier, such as "compare?mode=reason". Raises the errors of `parse_metric_line`."""
     parsed = _parse(line, COMPARISON_TYPES, "comparison")
-    assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
+    assert isinstance(parsed, Compare)  # noqa: S101 - the only comparison type
     return parsed
 
 
 @lru_cache(maxsize=256)
 def parse_line(line: str) -> Metric:
-    """Parse an identifier of either kind, as in results; raises as `parse_metric_line`."""
+    """Parse the identifier of a metric or comparison. Raises the errors of `parse_metric_line`."""
     return _parse(line, KNOWN_TYPES, "metric")
 
 
@@ -70,12 +70,12 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
 
 
 def format_metric_line(metric: Metric) -> str:
-    """Return a metric's identifier, without call defaults; `parse_metric_line` returns an equal metric."""
+    """Return a metric's identifier. `parse_metric_line` turns the identifier back into an equal metric."""
     return write_line(metric, {"version", *parameter_names(metric.name)})
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return the identifier with only those of `keys` that the metric sets (version and parameters), and the preset."""
+    """Return a metric's identifier with its preset. `keys` selects the other parameters, and "version", to include."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -102,18 +102,18 @@ def _listed(name: str) -> str:
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
 _USUAL_PRESET: Final = "v1"
-# Values that a call sets for all metrics with the parameter, and their errors if no metric has it.
+# Options that a call sets for all metrics with the parameter, and the error if no metric has the parameter.
 _FOR_SOME = {
-    "preset": "preset is for smile, which is not among the metrics: leave it out",
+    "preset": "preset is for smile, which is not among the metrics: leave preset out",
     "model": "model: none of the metrics has an encoder (for a judge use judge, for a grader 'grader?model=NAME'): "
-    "leave it out",
-    "judge": "judge: none of the metrics has a judge: leave it out",
+    "leave model out",
+    "judge": "judge: none of the metrics has a judge: leave judge out",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """The metrics of a call with its defaults filled in, the distinct labels of their results, and their messages."""
+    """A call's metrics with the call's defaults filled in, their distinct labels, and their messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -127,26 +127,26 @@ class MetricChoice:
 
     @property
     def asks_judge(self) -> bool:
-        """True if one of the metrics asks a judge, so that an item takes seconds instead of milliseconds."""
+        """True if a metric may ask a judge. An item then needs seconds instead of milliseconds."""
         return any(metric.asks_judge() for metric in self.metrics)
 
     @property
     def image_labels(self) -> frozenset[str]:
-        """Labels of the metrics that show the items' pictures."""
+        """Labels of the metrics that show pictures to a judge."""
         return frozenset(label for label, metric in self.named.items() if getattr(metric, "image", None))
 
     @property
     def shows_images(self) -> bool:
-        """True if a metric shows pictures; otherwise none is sent."""
+        """True if a metric shows pictures to a judge. Otherwise the client sends no pictures."""
         return any(getattr(metric, "image", None) for metric in self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """The defaults of a call for metrics that do not set the values themselves.
+    """A call's defaults for parameters that its metrics do not set.
 
-    They are arguments of `Client.score`: `model` is for encoders; `judge` is the `model` of judge metrics, or the
-    `judge_model` of metrics with both.
+    These are arguments of `Client.score`. `model` is an encoder. `judge` becomes the `model` of judge metrics, and the
+    `judge_model` of metrics with both an encoder and a judge.
     """
 
     preset: Preset | None = None
@@ -156,13 +156,13 @@ class MetricDefaults:
     judge: str | None = None
 
     def of(self, metric: Metric) -> dict[str, Any]:
-        """Return the defaults for the parameters of a metric, by name."""
+        """Return the defaults for a metric's parameters, by name."""
         model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
-        said = {"preset": preset, "synthetic": self.synthetic, "model": model}
+        values = {"preset": preset, "synthetic": self.synthetic, "model": model}
         if metric.judge_parameter:
-            said[metric.judge_parameter] = self.judge
-        return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
+            values[metric.judge_parameter] = self.judge
+        return {name: value for name, value in values.items() if name in wire_parameters(metric.name)}
 
     def reach(self, metric: Metric) -> bool:
         """Return True if a default applies to the metric."""
@@ -170,19 +170,19 @@ class MetricDefaults:
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
-    """Resolve metrics.
+    """Parse and label metrics, and fill in the call's defaults.
 
-    A label is the metric as written, without the call's defaults; a full identifier gets its name as label. So a label
-    does not depend on the other metrics.
+    A label is the metric's identifier without the call's defaults. A full identifier, with a version, gets only the
+    metric's name. A label therefore depends on other metrics only if two would be equal.
 
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, full identifiers, typed metrics, a sequence of these, or a mapping
-            from labels to them.
-        defaults: The call's own arguments. A metric's own values win.
+            from labels to metrics.
+        defaults: The call's arguments. Values that a metric sets itself win.
 
     Raises:
-        InvalidRequest: A metric is unknown or repeated, `metrics` is empty, no metric takes the preset or model, or
-            there is more than one reference set.
+        InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is
+            more than one reference set.
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)
@@ -194,15 +194,15 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
 def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults) -> MetricChoice:
     for label, written in metrics.items():
         if not isinstance(label, str) or not label:
-            raise InvalidRequest(f"metrics: {label!r} is not a label: give a text")
+            raise InvalidRequest(f"metrics: {label!r} is not a label: give a string")
         if isinstance(written, str) and "," in written:
-            raise InvalidRequest(f"metrics[{label!r}] is several metrics: give one for each label")
+            raise InvalidRequest(f"metrics[{label!r}] contains several metrics: give each a label of its own")
     return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
 
 
 @lru_cache(maxsize=128)
 def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
-    """Choose written metrics. Cached, because most programs repeat the same few texts."""
+    """Resolve metrics in a string. Cached, because most programs repeat the same few strings."""
     return _choose([metrics], defaults)
 
 
@@ -233,11 +233,11 @@ def _choose(
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:
-    said = defaults.of(metric)
+    values = defaults.of(metric)
     if metric.prepared_parameter and getattr(metric, "reference_set", None):
-        # A metric that names a set wants its content, whatever the call says of other metrics.
-        said[metric.prepared_parameter] = "prepared"
-    missing = {name: value for name, value in said.items() if value is not None and getattr(metric, name) is None}
+        # A metric that names a reference set reads it, even if the call's default is not "prepared".
+        values[metric.prepared_parameter] = "prepared"
+    missing = {name: value for name, value in values.items() if value is not None and getattr(metric, name) is None}
     return replace(metric, **missing)
 
 
@@ -249,7 +249,7 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
                 reader = metric.prepared_parameter or ""
                 raise InvalidRequest(
                     f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set "
-                    f"needs {reader}='prepared', leave one out"
+                    f"needs {reader}='prepared': leave one of them out"
                 )
             named[of_metric] = "a metric"
     if defaults.reference_set:
@@ -273,21 +273,21 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    """Return the identifier with what the metric sets itself; for a full identifier, as in summaries, the name.
+    """Return the identifier with the values that the metric sets; only the name if the metric sets a version.
 
-    A preset is always part of it, except the server's default one.
+    The label also has the preset, unless that is the server's default.
     """
     keys = () if metric.version is not None else parameter_names(metric.name)
     return write_line(_without_usual_preset(_as_labelled(metric)), keys)
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Return labels for metrics with the same name and label, from the parameters that differ."""
+    """Return labels that distinguish metrics of the same name by the parameters that differ."""
     explicit = [_as_labelled(metric) for metric in metrics]
     keys = ("version", *parameter_names(explicit[0].name))
     differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}
     if "version" not in differing:
-        # Such a label, parsed again, has no version, and labels without one omit the usual preset.
+        # Without a version, `_label` leaves out the usual preset, so these labels must leave it out too.
         explicit = [_without_usual_preset(metric) for metric in explicit]
     return [write_line(metric, differing) for metric in explicit]
 
@@ -298,10 +298,10 @@ def _without_usual_preset(metric: Metric) -> Metric:
 
 
 def _as_labelled(metric: Metric) -> Metric:
-    told: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if hasattr(metric, "preset"):
-        # Without a preset the server takes v1, so compare metrics by that.
-        told["preset"] = metric.preset or _USUAL_PRESET
+        # The server's default preset is v1, so a metric without a preset equals one with v1.
+        changes["preset"] = metric.preset or _USUAL_PRESET
     if prompt := getattr(metric, "prompt", None):
-        told["prompt"] = short_prompt(prompt)
-    return replace(metric, **told) if told else metric
+        changes["prompt"] = short_prompt(prompt)
+    return replace(metric, **changes) if changes else metric

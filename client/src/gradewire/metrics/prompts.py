@@ -1,4 +1,4 @@
-"""Read the prompt files of judges, and name them in metric identifiers."""
+"""Read judges' prompt files, and name prompts in metric identifiers."""
 
 import hashlib
 import tomllib
@@ -21,7 +21,7 @@ class PromptText:
 
     @property
     def pinned(self) -> str:
-        """NAME/VERSION@DIGEST, for metric identifiers."""
+        """The prompt's name in metric identifiers, NAME/VERSION@DIGEST."""
         return with_digest(self.name, self.digest)
 
     def is_named_by(self, prompt: str) -> bool:
@@ -34,7 +34,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
     """Read the header of a prompt file; the server checks the rest.
 
     Raises:
-        InvalidRequest: It is too long, not UTF-8, not TOML, or lacks its name, version or metric.
+        InvalidRequest: The file is too long, not UTF-8, not TOML, or lacks its name, version or metric.
     """
     if len(data) > MAX_PROMPT_BYTES:
         raise InvalidRequest(f"{path} has {len(data)} bytes: shorten it to at most {MAX_PROMPT_BYTES}")
@@ -51,7 +51,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
 
 @lru_cache(maxsize=64)
 def short_prompt(prompt: str) -> str:
-    """Return a prompt's form in a label: a name unchanged, for a whole text NAME/VERSION@DIGEST."""
+    """Return a prompt's short name for a label: the name itself, or NAME/VERSION@DIGEST for a prompt file's text."""
     if "\n" not in prompt:
         return prompt
     head = _head(prompt)
@@ -61,9 +61,9 @@ def short_prompt(prompt: str) -> str:
 
 
 def _head(text: str) -> tuple[str, str] | str:
-    """Return metric and NAME/VERSION, or the problem."""
+    """Return the metric and NAME/VERSION in a prompt file's header, or the problem."""
     if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
-        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break it"
+        return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break the line"
     try:
         fields: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -71,5 +71,5 @@ def _head(text: str) -> tuple[str, str] | str:
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
             line = f"{field} = {example}"
-            return f"lacks its {field}: write a line {line} at the top (docs/reference/prompt-files.md)"
+            return f"lacks its {field}: write {line} on a line at the top (docs/reference/prompt-files.md)"
     return fields["metric"], f"{fields['name']}/{fields['version']}"

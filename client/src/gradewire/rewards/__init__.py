@@ -1,4 +1,4 @@
-r"""Rewards for reinforcement learning: scores of completions, where a failure never becomes a 0.
+r"""Rewards for reinforcement learning: scores of completions. A failure never silently becomes a reward of 0.
 
 ```python
 from gradewire.rewards import RewardSample, RewardScorer
@@ -8,8 +8,8 @@ with RewardScorer("127.0.0.1:50051", "smile") as scorer:
     print(reward.value, reward.status, reward.line)
 ```
 
-`import gradewire` does not import this package, and this package imports no framework: each has its own module
-(`gradewire.rewards.trl`, `.verl`, `.areal`, `.verifiers`, `.posts`).
+`import gradewire` does not import this package, and this package imports no framework. Each framework has a module:
+`gradewire.rewards.trl`, `.verl`, `.areal`, `.slime`, `.verifiers`, and `.posts` for reward servers.
 """
 
 from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer

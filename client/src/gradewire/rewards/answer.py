@@ -1,4 +1,4 @@
-"""Find the final answer of a completion, after its thinking, in the last box, tag or phrase, in linear time."""
+"""Find a completion's final answer, after the thinking, in the last box, tag or phrase. Searches take linear time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +11,9 @@ from gradewire.errors import InvalidRequest
 _TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL)
 
 _SPEAKERS = ("assistant", "model", "ai", "gpt")
-_ASKERS = ("user", "human")  # not a set, because a posted role may be unhashable
+_ASKERS = ("user", "human")  # not a set, because a role in a post may be unhashable
 
-# The searched text has single blanks, so no two repeats can share characters.
+# Runs of blanks in the text are reduced to one first, so the search needs no backtracking.
 _PHRASE = re.compile(
     r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
     re.IGNORECASE | re.MULTILINE,
@@ -29,50 +29,50 @@ _TURN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>", "<|eom_id|>"),
     *("</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<pad>"),  # noqa: RUF001 - DeepSeek's full-width bars
 )
-# Match from the end: a search from the beginning would try every blank as the start of the end.
+# Matched against the reversed text, because a forward search would try a match at every blank.
 _TURN_END_REVERSED = re.compile(rf"(?:{'|'.join(re.escape(mark[::-1]) for mark in _TURN_ENDS)}|\s)+")
 
 _LONGEST_TURN_END = 4096
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
-# Marks of current models: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
+# Marks that models put around thinking: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
 _THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
 _START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
-# gpt-oss has channels; the last "final" one is spoken.
+# gpt-oss writes into channels. The last channel contains the answer if its name is "final".
 _CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
 _AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
-# The full stop of "U.S." is part of it.
+# The last full stop of "U.S." belongs to the answer.
 _ABBREVIATED = re.compile(r"[^\W\d]\.[^\W\d]\.$")
 _MOST_LAYERS = 4
 
 _TAG = re.compile(r"<(/?)(?:answer|final_answer)>", re.IGNORECASE)
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""The output of a model: a text, or the messages of a chat."""
+"""A model's output: a string, or the messages of a chat."""
 
 Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
-"""The place to look for an answer; "whole" is everything after the thinking."""
+"""A place to look for an answer. "whole" means all text after the thinking."""
 
 AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
-"""The place of an answer."""
+"""The place at which an answer was found."""
 
 _EXTRACTIONS = get_args(Extraction)
-# Answers stand at the end. The limit makes a hostile completion cost only milliseconds.
+# Only this many characters at the end are searched, so that a hostile completion costs only milliseconds.
 MAX_READ_CHARACTERS = 200_000
 
 Extractor: TypeAlias = Callable[[str], str]
-"""A function from the text after the thinking to the answer; "" without one."""
+"""A function that receives the text after the thinking and returns the answer, or "" if there is no answer."""
 
 
 def last_box(text: str) -> str | None:
-    r"""Return the content of the last complete box; None without one.
+    r"""Return the content of the last complete `\boxed{…}`; None if there is no complete box.
 
-    `\fbox{…}` and `\boxed 5` count too, unclosed boxes do not.
+    `\fbox{…}` and `\boxed 5` also count as boxes.
     """
-    opened: list[int] = []  # for each open brace the start of its box, -1 without a box
+    opened: list[int] = []  # for each open brace, the start of its box's content; -1 if it opens no box
     best: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
         start = token.start()
@@ -88,22 +88,22 @@ def last_box(text: str) -> str | None:
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the assistant's last message; "" without one.
+    """Return the text of the assistant's last message; "" if there is no such message.
 
-    Messages without a role count as the assistant's. The content of a message is a text, nothing (a tool call), or
-    parts; parts without text are ignored.
+    A message without a role counts as the assistant's. A message's content is a string, None (for a tool call), or a
+    list of parts. Parts without text are ignored.
     """
     spoken = (message_text(each) for each in reversed(messages) if each.get("role", "assistant") in _SPEAKERS)
     return next(spoken, "")
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the user's last message; "" without one."""
+    """Return the text of the user's last message; "" if there is no such message."""
     return next((message_text(each) for each in reversed(messages) if each.get("role") in _ASKERS), "")
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, with its parts joined."""
+    """Return a message's text, with all parts joined."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -114,10 +114,10 @@ def message_text(message: Mapping[str, Any]) -> str:
 
 
 def last_phrase(text: str) -> str | None:
-    """Return the text after the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
+    """Return the text after the last "the answer is", "Answer:", "Final answer:" or "####", to the end of the line.
 
-    If the line ends with the phrase, the next nonblank line counts. Returns None without a phrase, or if nothing
-    follows.
+    If the line ends with the phrase, return the next nonblank line. Return None if there is no phrase, or no text
+    after the phrase.
     """
     plain = _BLANKS.sub(" ", text)
     end = max((phrase.end() for phrase in _PHRASE.finditer(plain)), default=-1)
@@ -126,15 +126,16 @@ def last_phrase(text: str) -> str | None:
     line = plain[end:].lstrip().partition("\n")[0].strip()
     if line.rstrip(".").casefold().endswith(_CLOSING_WORDS):
         line = line.rstrip(".")[: -len(_CLOSING_WORDS)].strip()
-    if line.endswith("**") and line.count("**") == 1:  # the emphasis began before the phrase
+    if line.endswith("**") and line.count("**") == 1:  # the bold text began before the phrase
         line = line[:-2].strip()
     return line or None
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """Return the text after the prompt in a query, without end marks of a template; None if the prompt is not found.
+    """Return the completion in a query that contains prompt and completion; None if the completion is not found.
 
-    If decoding changed the prompt, the text after the last start of an assistant's turn counts.
+    If decoding changed the prompt, the completion is the text after the last start of an assistant's turn. Marks that
+    end the turn are removed.
     """
     if prompt and (found := query.find(prompt)) >= 0:
         return without_end(query[found + len(prompt) :])
@@ -146,7 +147,7 @@ def completion_in(query: str, prompt: str) -> str | None:
 
 
 def without_end(completion: str) -> str:
-    """Return a completion without the marks at the end of a turn."""
+    """Return a completion without the chat template's marks that end a turn."""
     found = _TURN_END_REVERSED.match(completion[-_LONGEST_TURN_END:][::-1])
     return completion[: len(completion) - found.end()] if found else completion
 
@@ -154,8 +155,8 @@ def without_end(completion: str) -> str:
 def after_thinking(text: str) -> str | None:
     """Return the text after a model's thinking; None if the text ends during the thinking.
 
-    A text without marks has no thinking. An end without a start counts, because chat templates put the start into the
-    prompt.
+    Text without marks has no thinking. An end mark without a start mark also ends thinking, because many chat templates
+    put the start mark into the prompt.
     """
     if (channels := list(_CHANNEL.finditer(text))) != []:
         return _final_channel(text, channels)
@@ -164,7 +165,7 @@ def after_thinking(text: str) -> str | None:
     if (start := _START.search(spoken)) is None:
         return spoken
     before = spoken[: start.start()]
-    # Thinking began (again) and did not end. Earlier text is a final answer only if it came after thinking.
+    # The model started to think and did not finish. Text before that is an answer only if earlier thinking precedes it.
     return before if end and before.strip() else None
 
 
@@ -178,7 +179,7 @@ def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
 
 
 def tidied(answer: str) -> str:
-    r"""Return an answer without emphasis, `$…$` or `\text{…}` around it, and without its full stop."""
+    r"""Return an answer without surrounding emphasis, `$…$` or `\text{…}`, and without a final full stop."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -196,7 +197,7 @@ def tidied(answer: str) -> str:
 
 
 def last_tagged(text: str) -> str | None:
-    """Return the content of the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
+    """Return the content of the last complete `answer` or `final_answer` tag; None if there is no complete tag."""
     start: int | None = None
     found: str | None = None
     for tag in _TAG.finditer(text):
@@ -209,12 +210,12 @@ def last_tagged(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a completion.
+    """The final answer in a completion.
 
     Attributes:
-        text: The answer; "" without one.
-        position: Place of the answer; "nothing" without one.
-        reason: Reason for a missing answer, else "".
+        text: The answer; "" if no answer was found.
+        position: Where the answer was found; "nothing" if no answer was found.
+        reason: The reason why no answer was found; "" if there is an answer.
     """
 
     text: str
@@ -223,25 +224,27 @@ class Answer:
 
 
 def extract_answer(completion: Completion, extraction: Extraction | Extractor = "auto") -> Answer:
-    r"""Find the final answer of a completion, in linear time. Never raises because of a model's text.
+    r"""Find a completion's final answer, in linear time. No model output makes this function raise.
 
-    In a chat, only the assistant's last message counts. Text before the end of thinking (`</think>` and other usual
-    marks) is ignored; thinking that never ends has no answer. "auto" takes the last `<answer>…</answer>`, and in it (or
-    in everything) the last `\boxed{…}`, else the text after the last "the answer is", "Answer:" or "####", else
-    everything.
+    In a chat, only the assistant's last message counts. Text up to the end of the thinking (`</think>` and similar
+    marks) is ignored. If the thinking never ends, there is no answer.
+
+    "auto" looks for the last `<answer>…</answer>`. If that contains a `\boxed{…}`, the last box is the answer, else the
+    tag's content. Without a tag, the answer is the last box, else the text after the last "the answer is", "Answer:" or
+    "####", else all text.
 
     Args:
-        completion: A text, or messages with `role` and `content` (a text, or parts with `text`).
-        extraction: Place to look, or your own function (at module level, if it must be pickled).
+        completion: A string, or messages with `role` and `content` (a string, or parts with `text`).
+        extraction: The place to look, or your own function, defined at module level if it must be pickled.
 
     Raises:
-        InvalidRequest: `extraction` is neither a place nor a function.
+        InvalidRequest: `extraction` is neither a known value nor a function.
     """
     check_extraction(extraction)
     text = completion if isinstance(completion, str) else last_message(completion)
     spoken = after_thinking(text[-MAX_READ_CHARACTERS:])
     if spoken is None:
-        return Answer("", "nothing", "the completion ends within its thinking")
+        return Answer("", "nothing", "the completion ends before its thinking ends")
     if not spoken.strip():
         return Answer("", "nothing", "the completion is empty" if not text.strip() else "nothing follows the thinking")
     if callable(extraction):
@@ -251,10 +254,10 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
 
 def check_extraction(extraction: object) -> None:
-    """Raise InvalidRequest unless the argument is a place or a function."""
+    """Raise InvalidRequest unless the argument is a known value of `Extraction` or a function."""
     if not callable(extraction) and extraction not in _EXTRACTIONS:
         raise InvalidRequest(
-            f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from text to text"
+            f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from string to string"
         )
 
 
@@ -284,6 +287,6 @@ def _only(spoken: str, extraction: Extraction) -> Answer:
 def _answer(found: str | None, position: AnswerPosition, missing: str = "") -> Answer:
     if found is None:
         return Answer("", "nothing", missing)
-    # A whole answer is prose; grade it unchanged.
+    # An answer that is the whole text is prose, so grade it unchanged.
     text = found.strip() if position == "whole" else tidied(found)
     return Answer(text, position) if text else Answer("", "nothing", f"the {position} answer is empty")

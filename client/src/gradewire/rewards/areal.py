@@ -1,11 +1,11 @@
 """Reward functions for AReaL (1.0).
 
-AReaL runs `reward_fn` in a pool of processes, waits 15 s at most, tries four times, and then uses a reward of 0.
-`use_in` replaces its wrapper by an asynchronous one without a pool and without that 0. A sample without a reward raises
-RewardExcluded, and AReaL rejects the trajectory.
+AReaL runs `reward_fn` in a process pool, waits at most 15 s, tries four times, and then uses a reward of 0. `use_in`
+replaces AReaL's wrapper with an asynchronous one, which needs no pool and never uses that 0. For a sample without a
+reward it raises RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
-workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # pass the function: AReaL wraps a name again at each episode
+workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
 use_in(workflow, metric="smile")
 ```
 """
@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
 
-# Below AReaL's 15 s, with some time for its pool.
+# AReaL's limit is 15 s, and its process pool needs some of that.
 DEADLINE_S = 10.0
 
 
 class Workflow(Protocol):
-    """The part of AReaL's workflows that this module sets."""
+    """The attribute of AReaL's workflows that `use_in` replaces."""
 
     async_reward_fn: Any
 
@@ -28,21 +28,22 @@ class Workflow(Protocol):
 def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any) -> float:
     """Return the reward of one completion, for `reward_fn=` in AReaL's pool.
 
-    The environment has the settings (`shared_scorer`). AReaL retries an error three times, then rejects the trajectory.
+    Environment variables contain the settings; see `shared_scorer`. AReaL retries three times after an error, then
+    rejects the trajectory.
 
     Raises:
-        RewardExcluded: There is no reward, and the policy is to leave the sample out.
-        GradewireError: As `RewardScorer.score`.
+        RewardExcluded: The sample has no reward, and the policy excludes such samples.
+        GradewireError: See `RewardScorer.ascore`.
     """
     del prompt_ids, completion_ids
     return _value(shared_scorer(deadline_s=DEADLINE_S).score_one(_sample(prompt, completions, data)))
 
 
 class AsyncRewardFn:
-    """A replacement for AReaL's wrapper of a reward function; it gathers rewards of running trajectories.
+    """A replacement for AReaL's wrapper of a reward function. It scores samples of many trajectories in one batch.
 
     Args:
-        **settings: Settings of `shared_scorer`.
+        **settings: The settings of `shared_scorer`.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -52,17 +53,17 @@ class AsyncRewardFn:
     async def __call__(
         self, prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any
     ) -> float:
-        """Return the reward of one completion, as `reward_fn`."""
+        """Return the reward of one completion, like `reward_fn`."""
         del prompt_ids, completion_ids
         return _value(await shared_scorer(self._settings).ascore_one(_sample(prompt, completions, data)))
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Let a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on its own event loop.
+    """Make a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on its event loop.
 
     Args:
         workflow: A workflow whose `reward_fn` is a function.
-        **settings: Settings of `shared_scorer`.
+        **settings: The settings of `shared_scorer`.
 
     Raises:
         InvalidRequest: A setting is wrong.
@@ -77,5 +78,5 @@ def _sample(prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
 
 def _value(reward: Reward) -> float:
     if reward.value is None:
-        raise RewardExcluded(f"no reward, so the sample is left out: {reward.reason}", {reward.status: 1})
+        raise RewardExcluded(f"no reward, so the sample must be left out: {reward.reason}", {reward.status: 1})
     return reward.value

@@ -1,4 +1,4 @@
-"""Settings of framework adapters: columns of their data, and a shared scorer for each set of settings."""
+"""Settings that all framework adapters share: data columns, and one scorer per process for equal settings."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# Usual names in data sets for reinforcement learning, in this order.
+# Usual names of the column with right answers in data sets for reinforcement learning. The first match wins.
 REFERENCE_NAMES = (
     *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
 )
@@ -22,7 +22,7 @@ def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
     """Return the name of the column with right answers.
 
     Raises:
-        InvalidRequest: None of the usual names, or not the chosen one, is a column.
+        InvalidRequest: The chosen column does not exist, or no column has a usual name.
     """
     names = REFERENCE_NAMES if chosen is None else (chosen,)
     found = next((name for name in names if name in columns), None)
@@ -33,7 +33,7 @@ def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
 
 
 def question_in(prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return the question in a prompt: the user's last message of a chat, or the whole text."""
+    """Return the question in a prompt: the whole string, or the user's last message in a chat."""
     return prompt if isinstance(prompt, str) else last_question(prompt)
 
 
@@ -45,17 +45,18 @@ _ADDRESS = "127.0.0.1:50051"
 
 
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
-    """Return this process's scorer for these settings, made at the first call.
+    """Return this process's scorer for these settings. The first call creates the scorer.
+
+    Settings that are missing come from environment variables: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
+    GRADEWIRE_REWARD_SETTINGS, a JSON object with any settings.
 
     Args:
-        settings: Arguments of `RewardScorer`, with `address` and `token` instead of `server`, and those of
-            `FailureHandling` (`policy`, `value`, …), as in a framework's configuration file. For missing ones, the
-            environment counts: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and GRADEWIRE_REWARD_SETTINGS, a JSON
-            object with any of them.
-        **defaults: Defaults of the adapter; settings and environment override them.
+        settings: Settings from a framework's configuration file. They are the arguments of `RewardScorer` (but
+            `address` and `token` instead of `server`) and of `FailureHandling` (`policy`, `value`, …).
+        **defaults: The adapter's defaults. Settings and environment variables override them.
 
     Raises:
-        InvalidRequest: A setting is wrong or unknown; the message names it.
+        InvalidRequest: A setting is wrong or unknown; the message names the setting.
     """
     from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
     chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
@@ -82,14 +83,14 @@ def _scorer(settings: tuple[tuple[str, Any], ...]) -> RewardScorer:
 
 
 def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -> RewardScorer:
-    """Return a scorer with flat settings.
+    """Return a new scorer with flat settings.
 
     Args:
-        settings: Settings of `shared_scorer`.
-        transport: Carrier of its calls; None: a connection to the address.
+        settings: The settings of `shared_scorer`.
+        transport: The transport for the scorer's calls; None means a connection to the address.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message names it.
+        InvalidRequest: A setting is wrong; the message names the setting.
         TypeError: A setting is unknown.
     """
     rest = dict(settings)

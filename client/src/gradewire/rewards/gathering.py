@@ -1,4 +1,4 @@
-"""Gather calls with few samples into large batches, sent over streams of one event loop."""
+"""Gather many calls with few samples each into large batches, which streams send to the server."""
 
 import asyncio
 import contextlib
@@ -23,29 +23,29 @@ from gradewire_proto.tracing.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _ENCODED_PER_TURN: Final = 64
-"""Items to encode between two turns of the event loop."""
+"""Number of items to encode before other tasks of the event loop may run."""
 _OPEN_S: Final = 1.0
-"""Seconds for which a stream takes batches. Opening one costs as much as scoring some dozen samples, but an open stream
-keeps a server from stopping, and would never find a new server."""
+"""Seconds for which a stream accepts batches. Opening a stream costs as much as scoring some dozen samples. But an open
+stream keeps a server from stopping, and never reaches a new server."""
 _SHARE_OF_DEADLINE: Final = 0.95
 _LEAST_DEADLINE_S: Final = 0.01
 
 ScoredItem: TypeAlias = tuple[int, MetricScore]
-"""The number of an item, and its score without diagnostics."""
+"""An item's index in its stream, and the item's score without diagnostics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:
-    """Limits for gathering single calls into batches.
+    """Limits for gathering calls into batches.
 
-    An idle server gets all waiting calls at once; while it is busy, calls are gathered.
+    If no batch is in progress, waiting samples are sent at once. Otherwise samples are gathered for up to `window_s`.
 
     Attributes:
-        window_s: Seconds to gather calls while the server is busy.
-        max_batch: Maximum number of samples in a batch. A full batch is sent at once, and a larger group is cut.
-        max_streams: Maximum number of batches in flight, each on its own stream. An unanswered sample holds its stream
-            until its deadline, so the limit is higher than a busy server needs.
-        max_waiting: Maximum number of waiting samples; above it, calls wait for room.
+        window_s: Maximum seconds to gather samples while batches are in progress.
+        max_batch: Maximum number of samples in a batch. A full batch is sent at once; a larger call is split.
+        max_streams: Maximum number of batches in flight, each on a separate stream. An unanswered sample blocks its
+            stream until the deadline, so the limit is higher than a busy server needs.
+        max_waiting: Maximum number of waiting samples. Once it is reached, calls wait until samples are sent.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -65,12 +65,13 @@ class Gathering:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The items of one call and their scores; `left` counts the missing ones.
+    """The items of one call, and their scores.
 
     Attributes:
-        until: Time of the event loop at which the caller stops waiting.
-        done: Set when the caller may go on.
-        context: The caller's context variables, including its span.
+        until: Event loop time at which the caller stops waiting.
+        done: Set when the caller need not wait any longer.
+        left: Number of items without a score.
+        context: The caller's context variables, with the current span.
     """
 
     items: Sequence[Item]
@@ -81,36 +82,36 @@ class Group:
     context: Context = field(default_factory=copy_context)
 
     def set(self, position: int, score: MetricScore) -> None:
-        """Set the score of an item; the last one ends the caller's wait."""
+        """Set an item's score. The last score ends the caller's wait."""
         self.scores[position] = score
         self.left -= 1
         if self.left == 0:
             self.end()
 
     def end(self) -> None:
-        """End the caller's wait: all scores are there, or the deadline has passed."""
+        """End the caller's wait, because all items have scores or the deadline has passed."""
         if not self.done.done():
             self.done.set_result(None)
 
     def fail(self, error: GradewireError) -> None:
-        """Fail the whole call."""
+        """End the caller's wait with an error."""
         if not self.done.done():
             self.done.set_exception(error)
 
 
 Piece: TypeAlias = tuple[Group, range]
-"""Some items of a group, by position."""
+"""A group, and the positions of some of its items."""
 
 
 class SampleRows(ItemMessages[ScoredItem]):
-    """Items of one metric, without the cost of several metrics and diagnostics."""
+    """The items of a call with one metric. Results are cheap to decode, because they have no diagnostics."""
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
-    emits_events = False  # each of the many callers emits its own, also for late and unsent items
+    emits_events = False  # each caller emits the events of its items, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return the message of an item, or its problem, with a fast path for plain texts."""
+        """Return an item's message, or its problem, with a fast path for items that contain only strings."""
         if _are_texts(row):
             try:
                 message = types_pb2.Item(
@@ -123,12 +124,12 @@ class SampleRows(ItemMessages[ScoredItem]):
         return encode_item(index, row, max_bytes=max_bytes)
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ScoredItem:
-        """Return the score of a failed item."""
+        """Return the result for a failed item."""
         del identifier
         return index, MetricScore(None, *failure)
 
     def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ScoredItem:
-        """Return the score of an item."""
+        """Return an item's score."""
         del row
         if len(result.results) != 1 or result.results[0].metric_index:
             raise ServerFault(f"the server answered items[{index}] for metrics that were not requested: report it")
@@ -137,9 +138,9 @@ class SampleRows(ItemMessages[ScoredItem]):
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream of one metric that takes batch after batch, for about a second.
+    """A stream with one metric that scores one batch after the other, for about a second.
 
-    The stream calls `changed` when it is free for the next batch, and when it has ended.
+    The stream calls `changed` when it can take the next batch, and when it has ended.
     """
 
     def __init__(
@@ -166,28 +167,28 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
 
     @property
     def is_busy(self) -> bool:
-        """True if items of the batch are in progress."""
+        """True if the batch has items without a score."""
         return bool(self._positions)
 
     @property
     def is_finished(self) -> bool:
-        """True if the stream has ended, with everything answered."""
+        """True if the stream has ended."""
         return self._task is not None and self._task.done()
 
     def start(self, results: AsyncGenerator[list[ScoredItem]]) -> None:
-        """Pass the results of the running stream to their groups, in a new task."""
+        """Start a task that passes the stream's results to their groups."""
         self._task = asyncio.create_task(self._deliver(results))
         asyncio.get_running_loop().call_later(_OPEN_S, self._end)
 
     def take(self, batch: Sequence[Piece]) -> None:
-        """Send a batch and pass each score to its group. Call it only while the stream is free."""
+        """Send a batch. Call this only while the stream is free."""
         first = self._first = self._count
         waiting = len(batch)
 
         def on_done(_done: "asyncio.Future[None]") -> None:
             nonlocal waiting
             waiting -= 1
-            # Nobody waits any more, so stop the server's work, unless the next batch is already in progress.
+            # If no caller waits for this batch any more, stop the server's work, unless a later batch has started.
             if waiting == 0 and self._positions and self._first == first:
                 self.cancel()
 
@@ -195,7 +196,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             group.done.add_done_callback(on_done)
         positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
-        # End before the callers do, so that they get the reason: no server, or no time.
+        # Give up shortly before the callers do, so that they learn the reason: no server, or no time.
         self._stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
         self._positions = dict(enumerate(positions, first))
         self._handed.extend((index, group.items[position]) for index, (group, position) in self._positions.items())
@@ -208,7 +209,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             self._task.cancel()
 
     def _end(self) -> None:
-        """Take no more batches; the stream ends when everything is answered."""
+        """Take no more batches. The stream ends when all items have scores."""
         self._no_more = True
         self._has_more.set()
 
@@ -244,12 +245,12 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             await self._has_more.wait()
 
     def _is_answered(self) -> bool:
-        # After a break between two batches, the next batch opens another stream.
+        # If the stream breaks between two batches, it need not resume, because the next batch opens a new stream.
         return not self._open and not self._handed and bool(self._rows.provenance)
 
 
 class _NoSource:
-    """An empty source, because items are handed over."""
+    """An empty iterable, because `BatchStream.take` supplies the items."""
 
     def __aiter__(self) -> Self:
         return self
@@ -266,7 +267,7 @@ def _are_texts(item: Item) -> bool:
 def _fail(positions: Iterable[tuple[Group, int]], error: TransportError) -> None:
     for group, position in positions:
         if not error.may_pass and not isinstance(error, ServerFault):
-            group.fail(error)  # the address is wrong, and will stay so
+            group.fail(error)  # the address is wrong, so a retry cannot help
         else:
             group.set(position, MetricScore(None, _status_of(error), str(error)))
 
@@ -278,7 +279,7 @@ def _status_of(error: TransportError) -> Status:
 
 
 class Gatherer:
-    """A scorer of items of many callers by one metric, on one event loop."""
+    """A scorer that gathers the items of many callers, for one metric and one event loop."""
 
     def __init__(self, calls: ClientCalls, choice: MetricChoice, how: Gathering) -> None:
         self._calls = calls
@@ -294,22 +295,22 @@ class Gatherer:
 
     @property
     def label(self) -> str:
-        """Label of the metric."""
+        """The metric's label."""
         (label,) = self._choice.labels
         return label
 
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
-        """Return the scores of a group of items, sent together.
+        """Return the items' scores. The items are sent together.
 
-        An item without a score at the deadline is TIMEOUT. One that never reached the server is UNAVAILABLE, or
-        INTERNAL for a defect. The other items keep their scores.
+        An item without a score at the deadline gets the status TIMEOUT. If no server could be reached, items get the
+        status UNAVAILABLE; if the server has a defect, INTERNAL. Items that have a score keep it.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.
         """
         loop = asyncio.get_running_loop()
         group = Group(items, loop.time() + deadline_s, loop.create_future(), [None] * len(items), len(items))
-        # Cheaper than asyncio.timeout, and every single sample needs one.
+        # A timer is cheaper than asyncio.timeout. That matters, because every call with a single sample needs one.
         timer = loop.call_at(group.until, group.end)
         try:
             await self._enqueue(group)
@@ -320,7 +321,7 @@ class Gatherer:
         return [_late(deadline_s) if score is None else score for score in group.scores]
 
     async def close(self) -> None:
-        """Cancel running work and close the connection."""
+        """Cancel the running streams and close the connection."""
         for stream in self._streams:
             stream.cancel()
         if self._dispatcher is not None:
@@ -352,7 +353,7 @@ class Gatherer:
 
     async def _dispatch(self) -> None:
         try:
-            # Gather calls of the same loop turn even if the server is idle.
+            # Gather calls made in the same turn of the event loop, even if the server is idle.
             await asyncio.sleep(0)
             if any(stream.is_busy for stream in self._streams):
                 with contextlib.suppress(TimeoutError):
@@ -368,10 +369,10 @@ class Gatherer:
         return sum(stream.is_busy for stream in self._streams) < self._how.max_streams
 
     def _free_stream(self, batch: Sequence[Piece]) -> BatchStream:
-        """Return an open, idle stream, or a new one."""
+        """Return a stream that is free, or open a new stream."""
         free = next((stream for stream in self._streams if stream.is_free), None)
         if free is None:
-            # Trace it within the first caller's span; by default it would be within that of the stream that ended last.
+            # Trace the stream within the first caller's span. The current span may belong to an unrelated call.
             group, _ = batch[0]
             free = group.context.run(self._open_stream)
             self._streams.add(free)
@@ -390,7 +391,7 @@ class Gatherer:
         self._wake()
 
     def _take(self) -> list[Piece]:
-        """Return the next pieces that fit into one batch, without those of callers that stopped waiting."""
+        """Return the next pieces that fit into one batch. Skip the pieces of callers that stopped waiting."""
         batch: list[Piece] = []
         size = 0
         while self._queue and (not batch or size + len(self._queue[0][1]) <= self._how.max_batch):

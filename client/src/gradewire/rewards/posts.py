@@ -1,6 +1,6 @@
-"""Answer posts of RL frameworks to a reward server (OpenRLHF, slime, NeMo Gym): from a request's JSON to a reply.
+"""Answer the HTTP posts that RL frameworks (OpenRLHF, slime, NeMo Gym) send to a reward server.
 
-You need no web framework:
+The functions turn a post's JSON into a reply, and need no web framework:
 
 ```python
 reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, reply.body
@@ -21,7 +21,7 @@ from gradewire.rewards.scorer import RewardScorer
 
 T = TypeVar("T")
 
-# Frameworks retry after a status of 500 or more, slime after any except 200.
+# Frameworks retry after a status of 500 or more; slime retries after every status except 200.
 _UNAVAILABLE = 503
 _UNPROCESSABLE = 422
 _BAD_REQUEST = 400
@@ -29,10 +29,10 @@ _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
 _MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
-# Limits for the names of a body in an error.
+# Limits on the number and length of field names in an error message.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80
-# Gym's names for kinds of failures.
+# NeMo Gym's names for types of failures.
 _KINDS = {
     Status.TIMEOUT: "transport_timeout",
     Status.UNAVAILABLE: "transport_unreachable",
@@ -45,9 +45,9 @@ class PostReply:
     """The reply to a post.
 
     Attributes:
-        body: Value to write as JSON.
+        body: Value to serialize as JSON.
         status: HTTP status.
-        headers: Headers in addition to the usual ones.
+        headers: Extra HTTP headers.
     """
 
     body: Any
@@ -56,9 +56,9 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """Return the reply if a sample has no value; None if all have one.
+    """Return an error reply if a sample has no reward; None if all samples have a reward.
 
-    The framework would train on any number, so the reply has none: 503 if a retry may help, else 422.
+    The framework would train on any number, so the reply has none. Its status is 503 if a retry may help, else 422.
     """
     missing = [reward for reward in rewards if reward.value is None]
     if not missing:
@@ -73,7 +73,7 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
 
 
 def _failed(error: GradewireError) -> PostReply:
-    """Return the reply to a failed call: 400 if the post is wrong, 503 if a retry may help."""
+    """Return the reply to a failed call: 400 if the post is wrong, 503 if a retry may help, else 502."""
     status = _BAD_GATEWAY
     if isinstance(error, InvalidRequest):
         status = _BAD_REQUEST
@@ -83,9 +83,9 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
-    """Return a posted value of a type, or raise InvalidRequest that says what to post.
+    """Return a posted value if it has the type; otherwise raise InvalidRequest, which says what to post.
 
-    Without this check, null or a list written as text would be graded as an answer and get 0.
+    Without this check, null or a list would be converted to text, graded as an answer, and get a reward of 0.
     """
     if not isinstance(value, kind):
         raise InvalidRequest(f"{at} is a {type(value).__name__}: post {wanted}")
@@ -93,7 +93,7 @@ def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """Return the body as a mapping with the required fields; InvalidRequest names a missing one."""
+    """Return a post's body as a mapping. Raise InvalidRequest if a required field is missing."""
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:
@@ -104,10 +104,10 @@ def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
 
 
 def _question_of(prompt: object, at: str) -> str:
-    """Return the question in a prompt; raise InvalidRequest unless it is a text or messages."""
+    """Return the question in a prompt. Raise InvalidRequest unless the prompt is a string or a list of messages."""
     if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
         return last_question(prompt)
-    return _typed(prompt, str, at, "a text, or a list of messages")
+    return _typed(prompt, str, at, "a string, or a list of messages")
 
 
 def _problem(status: int, detail: str) -> dict[str, Any]:
@@ -116,19 +116,19 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
 
 
 def openrlhf_samples(body: Any) -> list[RewardSample]:
-    """Return the samples of a post. Each query contains the prompt and the model's answer.
+    """Return the samples in a post from OpenRLHF. Each query contains the prompt and the model's answer.
 
     Raises:
-        InvalidRequest: A field is missing or has another length, or a query does not contain its prompt.
+        InvalidRequest: A field is missing, the fields differ in length, or a query does not contain its prompt.
     """
     fields = _fields_of(body, "query", "prompts", "labels")
     queries, prompts, labels = (_typed(fields[name], list, name, "a list") for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
         raise InvalidRequest(f"query, prompts and labels have {len(queries)}, {len(prompts)} and {len(labels)} entries")
     samples = []
-    for index, (posted, prompted, label) in enumerate(zip(queries, prompts, labels, strict=True)):
+    for index, (posted, given, label) in enumerate(zip(queries, prompts, labels, strict=True)):
         query, prompt = (
-            _typed(text, str, f"{name}[{index}]", "a text") for name, text in (("query", posted), ("prompts", prompted))
+            _typed(text, str, f"{name}[{index}]", "a string") for name, text in (("query", posted), ("prompts", given))
         )
         completion = completion_in(query, prompt)
         if completion is None:
@@ -138,7 +138,7 @@ def openrlhf_samples(body: Any) -> list[RewardSample]:
 
 
 def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """Return OpenRLHF's reply. Only numbers reach its logs; other fields are additional."""
+    """Return the reply that OpenRLHF expects. OpenRLHF logs only the numbers in `extra_logs`."""
     values = [reward.value for reward in rewards]
     return {
         "rewards": values,
@@ -149,29 +149,29 @@ def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
 
 
 def slime_sample(body: Any) -> RewardSample:
-    """Return the sample of a post.
+    """Return the sample in a post from slime.
 
     Raises:
-        InvalidRequest: A field is missing, or the response is not a text.
+        InvalidRequest: A field is missing, or the response is not a string.
     """
     fields = _fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(_typed(fields["response"], str, "response", "a text")),
+        without_end(_typed(fields["response"], str, "response", "a string")),
         as_references(fields["label"]),
         _question_of(fields["prompt"], "prompt"),
     )
 
 
 def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
-    """Return slime's reply: the number, or a mapping with the number under the key."""
+    """Return the reply that slime expects: the reward, or a mapping with the reward under `reward_key`."""
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
 
 
 def nemo_gym_sample(body: Any) -> RewardSample:
-    """Return the sample of a `/verify`: the response's last message, and the right answers from the other fields.
+    """Return the sample in a post from NeMo Gym to `/verify`.
 
     Raises:
-        InvalidRequest: A field is missing.
+        InvalidRequest: A field is missing or has a wrong type.
     """
     fields = _fields_of(body, "response", "responses_create_params")
     response, asked = fields["response"], fields["responses_create_params"]
@@ -181,14 +181,14 @@ def nemo_gym_sample(body: Any) -> RewardSample:
     columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
     references = columns[reference_name(columns, None)]
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
-    # Skip other entries between the messages, such as tool calls.
+    # Skip entries that are not messages, such as tool calls.
     turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
     question = _question_of(turns, "responses_create_params.input")
     return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
 
 
 def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
-    """Return Gym's reply to `/verify`: the request's fields, with the reward or the mask."""
+    """Return the reply that NeMo Gym expects from `/verify`: the request's fields, with the reward or the mask."""
     reply = {**fields, "extracted_answer": reward.answer, "gradewire": reward.to_info()}
     if reward.value is not None:
         return {**reply, "reward": reward.value}
@@ -208,18 +208,18 @@ def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RewardForm:
-    """The posts of one framework.
+    """The format of one framework's posts.
 
     Attributes:
-        read: Returns the samples of a post; raises InvalidRequest, which names the field.
-        write: Returns the reply to a post with these rewards.
+        read: A function that returns a post's samples. It raises InvalidRequest, which names the wrong field.
+        write: A function that returns the reply to a post with these rewards.
     """
 
     read: Callable[[Any], Sequence[RewardSample]]
     write: Callable[[Any, Sequence[Reward]], PostReply]
 
     async def answer(self, scorer: RewardScorer, body: Any) -> PostReply:
-        """Answer a post; its samples are gathered with those of others."""
+        """Answer a post. Samples of simultaneous posts are scored in one batch."""
         try:
             rewards = await scorer.ascore(self.read(body))
         except GradewireError as error:
@@ -236,7 +236,7 @@ NEMO_GYM: Final = RewardForm(
 
 
 def slime_form(reward_key: str | None = None) -> RewardForm:
-    """Return the form of slime's posts; arguments as in `answer_slime`."""
+    """Return the format of slime's posts; see `answer_slime` for `reward_key`."""
     return RewardForm(
         lambda body: [slime_sample(body)],
         lambda _, rewards: no_reward(rewards) or PostReply(slime_reply(rewards[0], reward_key)),
@@ -244,42 +244,43 @@ def slime_form(reward_key: str | None = None) -> RewardForm:
 
 
 async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11)."""
+    """Answer a post from OpenRLHF 0.11 (`--reward.remote_url`)."""
     return await OPENRLHF.answer(scorer, body)
 
 
 async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
-    """Answer a post of slime (`--rm-type remote_rm`) with a number, or with a mapping if there is a `reward_key`.
+    """Answer a post from slime (`--rm-type remote_rm`).
 
-    slime tries ten times, then its run stops. `gradewire.rewards.slime`, in slime's own process, can do more.
+    slime tries ten times, then stops the run. `gradewire.rewards.slime`, which runs in slime's process, can also leave
+    samples out.
 
     Args:
-        scorer: Source of the reward.
-        body: The post's JSON.
-        reward_key: Key of the number, next to status, answer, line and digest.
+        scorer: The scorer that computes the reward.
+        body: The post's parsed JSON.
+        reward_key: Key of the reward in a mapping that also has status, reason, answer, line and digest. None means
+            that the reply is only the number.
     """
     return await slime_form(reward_key).answer(scorer, body)
 
 
 async def verify(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
+    """Answer a post from NeMo Gym 0.7 to `/verify`, with the request's fields and the reward.
 
-    Gym's replies always have a number. Without a reward it is 0, as in Gym's own servers, and `mask_sample` marks it as
-    no
-    measurement: Gym leaves the sample out, with kind and reason of the failure.
+    Gym's replies must contain a number. A sample without a reward therefore gets 0 and `mask_sample`, so that Gym
+    leaves the sample out. The reply also says why.
     """
     return await NEMO_GYM.answer(scorer, body)
 
 
 def seed_session(body: Any) -> PostReply:
-    """Answer `/seed_session`: confirm a requested id; nothing is stored between posts."""
+    """Answer a post to `/seed_session` by confirming the requested id. Nothing is stored between posts."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answer `/aggregate_metrics`: rewards of each task and of all, without masked samples.
+    """Answer a post to `/aggregate_metrics` with reward statistics for each task and for all, without masked samples.
 
     Raises:
         InvalidRequest: A field is missing or not a number.

@@ -1,4 +1,4 @@
-"""Samples, rewards, and the handling of samples without a score, which never silently becomes a 0."""
+"""Samples, rewards, and policies for samples without a score. A missing score never silently becomes a 0."""
 
 import math
 import threading
@@ -15,14 +15,14 @@ from gradewire.rewards.answer import Completion
 
 
 class RewardError(GradewireError):
-    """The policy for failures stops the call, because a reward is missing.
+    """A reward is missing, and the failure policy stops the call.
 
     Attributes:
-        counts: Number of rewards by status, of the call or of the failure rate's window.
+        counts: Number of rewards by status, in this call, or in the window of the failure rate.
     """
 
     def __init__(self, message: str, counts: Mapping[Status, int]) -> None:
-        # Pass both, so that a framework can pickle the error in a worker.
+        # Pass both arguments to the base class, so that a framework's worker can pickle the error.
         super().__init__(message, dict(counts))
         self.counts = dict(counts)
 
@@ -30,27 +30,27 @@ class RewardError(GradewireError):
         return str(self.args[0])
 
 
-class RewardFailed(RewardError):  # noqa: N818 - reads as what happened, like the client's errors
-    """Scoring failed, and the policy is "raise", or "hold" after its time."""
+class RewardFailed(RewardError):  # noqa: N818 - named after the event, like the client's errors
+    """Scoring failed, and the policy is "raise", or "hold" and its time is over."""
 
 
 class RewardExcluded(RewardError):  # noqa: N818 - as above
-    """A sample has no reward, and the framework needs an exception to leave it out."""
+    """A sample has no reward. The framework leaves a sample out only if the reward function raises an exception."""
 
 
 class RewardFailureRate(RewardError):  # noqa: N818 - as above
-    """Too many of the last rewards failed; the run should stop."""
+    """Too many of the last rewards failed, so the training run should stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSample:
-    """A completion to be rewarded.
+    """A completion to reward.
 
     Attributes:
-        completion: Output of the policy model: a text, or messages of a chat.
+        completion: The policy model's output: a string, or the messages of a chat.
         references: One or more right answers.
-        question: The question, for metrics that read it.
-        id: Id for the server's log.
+        question: The question, for metrics that read questions.
+        id: An id for the server's log.
     """
 
     completion: Completion
@@ -64,11 +64,11 @@ class Reward:
     """The reward of one sample.
 
     Attributes:
-        value: The metric's unchanged score. Without a score, a value from the policy for failures; None: leave the
-            sample out.
+        value: The metric's unchanged score. If there is no score, a value from the failure policy; None means that the
+            sample must be left out.
         status: OK, or the reason for a missing score.
         reason: The error and its remedy; empty when OK.
-        answer: The graded part of the completion.
+        answer: The answer that was extracted from the completion and graded.
         line: The metric identifier that reproduces the score; empty if no server computed one.
         digest: 64 hex digits of the model behind the score; empty without a model or a score.
     """
@@ -82,11 +82,11 @@ class Reward:
 
     @property
     def scored(self) -> bool:
-        """True if `value` is a score of the metric."""
+        """True if `value` is the metric's score."""
         return self.status is Status.OK
 
     def to_info(self) -> dict[str, str]:
-        """Return texts for a framework's extra info, with the same keys for every reward."""
+        """Return strings for a framework's extra info. Every reward has the same keys."""
         return {
             "gradewire_status": str(self.status),
             "gradewire_reason": self.reason,
@@ -97,10 +97,10 @@ class Reward:
 
 
 def as_references(value: Any) -> tuple[str, ...]:
-    """Return right answers as texts, from a text, a number, a list of these, or a mapping with them, as in data sets.
+    """Return a sample's right answers as strings, from the types that data sets use.
 
-    In a mapping, the value under `target`, `answer`, `ground_truth` or `value` counts. None and empty lists give no
-    reference, which the client rejects as INVALID_INPUT.
+    Accepts a string, a number, a list of these, or a mapping with them under `target`, `answer`, `ground_truth` or
+    `value`. For None and empty lists the result is empty, and the sample gets the status INVALID_INPUT.
     """
     if isinstance(value, dict):
         names = ("target", "answer", "ground_truth", "value")
@@ -115,28 +115,29 @@ def as_references(value: Any) -> tuple[str, ...]:
 
 
 FailurePolicy: TypeAlias = Literal["exclude", "raise", "hold", "value"]
-"""The policy for samples that could not be scored."""
+"""A policy for samples that could not be scored."""
 
-# Minimum number of rewards for a failure rate.
+# Minimum number of rewards from which a failure rate is computed.
 _LEAST_REWARDS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureHandling:
-    """The handling of samples without a score.
+    """Settings for samples without a score.
 
-    An empty answer is the policy model's fault: it is excluded or gets `empty_value`, and is not a failure. All other
-    statuses are failures.
+    An empty answer is the policy model's fault and not a failure: the sample is excluded or gets `empty_value`. Every
+    other status except OK is a failure.
 
     Attributes:
-        policy: "exclude": the value is None. "raise": RewardFailed. "hold": retry for `hold_s` what may pass (no
-            server, no time), then RewardFailed; exclude the rest. "value": the value is `value`.
-        value: Value for the policy "value", required there and forbidden elsewhere.
-        empty_value: Value of a completion without an answer; None: it is excluded.
+        policy: "exclude" sets the reward to None. "raise" raises RewardFailed. "hold" retries UNAVAILABLE and TIMEOUT
+            for up to `hold_s`, then raises RewardFailed; it excludes samples with other failures. "value" sets the
+            reward to `value`.
+        value: Reward for the policy "value"; must be None with other policies.
+        empty_value: Reward of a completion without an answer; None excludes the sample.
         hold_s: Seconds for which "hold" retries.
-        max_failure_rate: Share of failures among the last `window` rewards above which RewardFailureRate is raised,
-            with every policy; 1: never.
-        window: Number of rewards for the rate, at least 32.
+        max_failure_rate: Maximum share of failures among the last `window` rewards. Above it, every policy raises
+            RewardFailureRate; 1 means never.
+        window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -167,10 +168,10 @@ class FailureHandling:
             raise InvalidRequest(f"window={self.window}: give {_LEAST_REWARDS} or more")
 
     def settle(self, rewards: Sequence[Reward]) -> list[Reward]:
-        """Return the rewards with the policy's values.
+        """Return the rewards with the policy's values for samples without a score.
 
         Raises:
-            RewardFailed: The policy stops the call.
+            RewardFailed: The policy stops the call because of a failure.
         """
         failed = [reward for reward in rewards if is_failure(reward)]
         fatal = failed if self.policy == "raise" else [reward for reward in failed if reward.status.may_pass]
@@ -195,7 +196,7 @@ def is_failure(reward: Reward) -> bool:
 
 
 class FailureWindow:
-    """The statuses of this process's last rewards; thread-safe."""
+    """The statuses of the last rewards of a scorer, which determine the failure rate. Thread-safe."""
 
     def __init__(self, handling: FailureHandling) -> None:
         self._max_rate = handling.max_failure_rate
@@ -205,7 +206,7 @@ class FailureWindow:
         self._lock = threading.Lock()
 
     def check(self, rewards: Iterable[Reward]) -> None:
-        """Add rewards.
+        """Add rewards and check the failure rate.
 
         Raises:
             RewardFailureRate: Too many of the last rewards failed.

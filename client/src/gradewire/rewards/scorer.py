@@ -1,4 +1,4 @@
-"""Score completions with a metric on a server, as rewards."""
+"""The scorer that turns completions into rewards, with a metric on a server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from gradewire_proto.wire_rules import Backoff
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """The settings of a `RewardScorer`, which documents them.
+    """The settings of a `RewardScorer`; its docstring explains them.
 
     Raises:
         InvalidRequest: A setting is wrong; the message names it.
@@ -45,32 +45,32 @@ class RewardSettings:
         check_extraction(self.extraction)
         check_deadline(self.deadline_s)
         if self.reads not in {"score", "correct"}:
-            raise InvalidRequest(f"reads={self.reads!r}: give score, or correct for the verdict as 1 or 0")
+            raise InvalidRequest(f"reads={self.reads!r}: give 'score', or 'correct' for a verdict of 1 or 0")
         choice = self.options.choose()
         check_streamed(choice.specs)
         if len(choice.labels) != 1:
             raise InvalidRequest(f"metric is {', '.join(choice.labels)}: give one metric")
 
     def make_calls(self) -> ClientCalls:
-        """Return the calls for one process and event loop."""
+        """Return new calls, for one event loop in one process."""
         return ClientCalls(connect(self.carrier), self.deadline_s)
 
 
 DEADLINE_S = 60.0
-# Completions to read between two turns of the event loop.
+# Number of completions to parse before other tasks of the event loop may run.
 _READ_PER_TURN = 16
 _BACKOFF = Backoff(0.5, 10.0, SPREAD)
 
 
 class RewardOptions(TypedDict, total=False):
-    """Options for parameters that the metric does not set. None is the same as leaving one out.
+    """Options for parameters that the metric does not set. None means the default.
 
     Attributes:
-        preset: For smile.
-        synthetic: none, inline or prepared; for smile.
+        preset: Preset of smile.
+        synthetic: Synthetic answers for smile: "none", "inline" or "prepared".
         model: Encoder, NAME or NAME@DIGEST.
         judge: Judge, NAME or NAME@DIGEST.
-        reference_set: Name from `prepare`.
+        reference_set: Name of a set that `prepare` returned.
     """
 
     preset: Preset | None
@@ -81,21 +81,21 @@ class RewardOptions(TypedDict, total=False):
 
 
 class RewardScorer:
-    """A scorer of completions: extracts each final answer and has a server score it.
+    """A scorer that extracts each completion's final answer and has a server score it.
 
-    One object serves blocking and async callers, in any thread and on any event loop. It is pickled as its settings,
-    and works in forked children unless the parent has loaded gRPC. Each event loop of each process has one connection,
-    for which single calls are gathered.
+    One scorer serves blocking and async callers, in any thread and on any event loop. Its pickle contains only the
+    settings. It works in a forked child unless the parent has loaded gRPC. The scorer has a separate client for each
+    event loop, and gathers that loop's calls into batches.
 
     Args:
-        server: HOST:PORT of the server; an `Endpoint`, for a token or TLS; or a transport
-            (`gradewire.testing.StubTransport` in tests).
-        metric: One metric, as name, identifier or object (`"smile"`, `"correctness"`, `"value_match"`).
-        reads: "score", or "correct": the metric's verdict as 1.0 or 0.0.
-        extraction: Place of the final answer (`extract_answer`).
-        failures: Handling of samples without a score.
-        deadline_s: Deadline of a call, in seconds; use less than the framework's time limit for a reward function.
-        gathering: Limits for gathering single calls into batches.
+        server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
+            `gradewire.testing.StubTransport`).
+        metric: One metric: a name (`"smile"`, `"value_match"`), an identifier or an object.
+        reads: The reward: "score" for the metric's score, or "correct" for its verdict, 1.0 or 0.0.
+        extraction: Where to find the final answer; see `extract_answer`.
+        failures: What to do with samples without a score; None means `FailureHandling()`.
+        deadline_s: Deadline of a call, in seconds. Use less than the framework's time limit for a reward function.
+        gathering: Limits for gathering calls into batches; None means `Gathering()`.
         **options: See `RewardOptions`.
 
     Raises:
@@ -139,7 +139,7 @@ class RewardScorer:
 
     @property
     def failures(self) -> FailureHandling:
-        """The handling of samples without a score."""
+        """The settings for samples without a score."""
         return self._settings.failures
 
     @property
@@ -148,11 +148,11 @@ class RewardScorer:
         return self._settings.deadline_s
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
-        """Return rewards as `ascore`, for callers without an event loop. Several threads may call it."""
+        """Return rewards like `ascore`, but block until they are ready. Several threads may call this at once."""
         return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
-        """Return the reward of one sample; calls of several threads are gathered."""
+        """Return the reward of one sample. Calls from several threads are gathered into batches."""
         return self.score([sample])[0]
 
     async def ascore(
@@ -162,33 +162,33 @@ class RewardScorer:
         deadline_s: float | None = None,
         answers: Sequence[Answer] | None = None,
     ) -> list[Reward]:
-        """Return the rewards of samples, in order. Pass all completions of a prompt in one call.
+        """Return the samples' rewards, in order. Pass all completions of a prompt in one call.
 
         Args:
-            samples: The completions.
-            deadline_s: Deadline of this call, in seconds; None: the scorer's.
-            answers: The answer of each sample, if you extracted them, for instance on your own thread.
+            samples: The completions to reward.
+            deadline_s: Deadline of this call, in seconds; None means the scorer's default.
+            answers: The answer of each sample, if you have already extracted the answers yourself.
 
         Raises:
             RewardFailureRate: Too many of the last rewards failed.
-            RewardFailed: The policy for failures stops the call.
-            GradewireError: The call itself is wrong: metric, token, address.
+            RewardFailed: The failure policy stops the call.
+            GradewireError: The metric, token or address is wrong.
         """
         if answers is not None and len(answers) != len(samples):
-            raise InvalidRequest(f"{len(answers)} answers for {len(samples)} samples: give one for each")
+            raise InvalidRequest(f"{len(answers)} answers for {len(samples)} samples: give one answer for each sample")
         given_s = self.deadline_s if deadline_s is None else check_deadline(deadline_s)
         return await self._score(samples, None, given_s, answers)
 
     async def ascore_one(self, sample: RewardSample, *, deadline_s: float | None = None) -> Reward:
-        """Return the reward of one sample; calls of the same event loop are gathered."""
+        """Return the reward of one sample. Calls on the same event loop are gathered into batches."""
         return (await self.ascore([sample], deadline_s=deadline_s))[0]
 
     def close(self) -> None:
-        """Close the connection of the blocking calls."""
+        """Close the connection that blocking calls use."""
         self._background.close()
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop and of the blocking calls."""
+        """Close the connections that the running event loop and blocking calls use."""
         if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
             await gatherer.close()
         await asyncio.to_thread(self.close)
@@ -206,7 +206,7 @@ class RewardScorer:
         await self.aclose()
 
     def forget(self) -> None:
-        """Start again in a forked child."""
+        """Drop the parent's connections in a forked child, without destroying them."""
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
@@ -224,8 +224,8 @@ class RewardScorer:
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
             scores = await self._scores(samples, answers, gatherer, deadline_s)
             if trace is not UNTRACED:
-                told = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
-                trace.evaluated(samples, told)
+                results = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
+                trace.evaluated(samples, results)
         rewards = [self._reward(answer, score) for answer, score in zip(answers, scores, strict=True)]
         self._window.check(rewards)
         return self._settings.failures.settle(rewards)
@@ -262,7 +262,7 @@ class RewardScorer:
     def _gatherer(self, calls: ClientCalls | None) -> Gatherer:
         loop = asyncio.get_running_loop()
         if (gatherer := self._gatherers.get(loop)) is None:
-            # A program that calls asyncio.run() repeatedly leaves closed loops behind.
+            # Drop closed loops, which a program that calls asyncio.run() repeatedly leaves behind.
             for gone in [known for known in self._gatherers if known.is_closed()]:
                 del self._gatherers[gone]
             settings = self._settings

@@ -1,8 +1,10 @@
 """A reward function for slime, for `--custom-rm-path gradewire.rewards.slime.custom_rm`.
 
-The environment has the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`). With `--group-rm` a sample without a
-reward is left out: its tokens are masked, and it gets the mean of its prompt's other rewards, so that their mean stays
-the same. Without `--group-rm` slime has no way to leave it out, and the run stops.
+Environment variables contain the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`).
+
+With `--group-rm`, a sample without a reward is left out. Its tokens are masked, and it gets the mean of the prompt's
+other rewards, so the group's mean stays the same. Without `--group-rm`, slime cannot leave a sample out, and the run
+stops.
 """
 
 from collections import Counter
@@ -12,7 +14,7 @@ from typing import Any
 from gradewire.rewards.framework_settings import question_in, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
 
-# Below slime's 120 s for a reward server.
+# slime waits at most 120 s for a reward.
 DEADLINE_S = 90.0
 
 
@@ -21,11 +23,11 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
 
     Args:
         args: slime's arguments, ignored.
-        sample: A `Sample`, or with `--group-rm` a list of them.
+        sample: A `Sample`, or with `--group-rm` a list of samples.
 
     Raises:
-        RewardExcluded: There is no reward, and the sample cannot be left out of a group.
-        GradewireError: As `RewardScorer.ascore`.
+        RewardExcluded: A sample has no reward, and no other reward of its prompt can replace the missing one.
+        GradewireError: See `RewardScorer.ascore`.
     """
     del args
     samples = sample if isinstance(sample, list) else [sample]
@@ -43,7 +45,7 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
         )
     for one, value in zip(samples, values, strict=True):
         if value is None:
-            # Newer versions of slime read the first, older ones the second.
+            # Newer versions of slime read `remove_sample`, older versions `loss_mask`.
             one.remove_sample = True
             one.loss_mask = [0] * one.response_length
     filled = [fmean(scored) if value is None else value for value in values]

@@ -7,8 +7,8 @@ from gradewire.rewards.trl import TrlReward
 trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "smile")), …)
 ```
 
-TRL treats a reward of None as NaN: the sample does not count in its group's mean and has an advantage of 0. TRL has no
-time limit for reward functions.
+TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0. TRL
+sets no time limit for reward functions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +27,9 @@ class _Columns:
     """The base class of both reward functions.
 
     Args:
-        scorer: Source of the rewards.
-        references: Column of the right answers; None: the first usual name that is a column.
-        question: Column of the questions; None: the prompt, or the user's last message of a chat.
+        scorer: The scorer that computes the rewards.
+        references: Column of the right answers; None means the first column with a usual name.
+        question: Column of the questions; None means the prompt, or the user's last message in a chat.
         name: Name of the reward in TRL's log.
     """
 
@@ -73,7 +73,7 @@ class _Columns:
 class TrlReward(_Columns):
     """A blocking reward function for TRL."""
 
-    def __call__(  # noqa: D102 - TRL names them
+    def __call__(  # noqa: D102 - TRL defines the arguments
         self,
         *,
         prompts: Sequence[Completion],
@@ -86,9 +86,9 @@ class TrlReward(_Columns):
 
 
 class AsyncTrlReward(_Columns):
-    """An asynchronous reward function for TRL's event loop, which runs several at a time."""
+    """An asynchronous reward function for TRL. TRL can run several of these at once on its event loop."""
 
-    async def __call__(  # noqa: D102 - TRL names them
+    async def __call__(  # noqa: D102 - TRL defines the arguments
         self,
         *,
         prompts: Sequence[Completion],

@@ -1,14 +1,16 @@
-"""Rewards for verifiers (0.4), the environments of prime-rl.
+"""Rewards for verifiers (0.4), the environment library that prime-rl uses.
 
-You can configure them without code, with settings in the environment (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`):
+You can configure a reward without code, with settings in environment variables (`GRADEWIRE_SERVER`,
+`GRADEWIRE_REWARD_SETTINGS`):
 
 ```toml
 [env.taskset.task.rewards.gradewire]
 fn = "gradewire.rewards.verifiers:reward"
 ```
 
-In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(metric="smile")).score(task,
-trace)`. A sample without a reward raises: verifiers ends the rollout with an error and does not train on its trace.
+In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(settings={"metric":
+"smile"})).score(task, trace)`. For a sample without a reward the judge raises RewardExcluded. verifiers then ends the
+rollout with an error and does not train on its trace.
 """
 
 from typing import Any
@@ -26,13 +28,13 @@ __all__ = ["GradewireJudge"]
 
 
 class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ships no types
-    """Settings of the judge. Fields that name a language model are ignored.
+    """The judge's settings. Inherited fields that name a language model are ignored.
 
     Attributes:
-        settings: Settings of `shared_scorer`.
-        answer_field: Field of the task with the right answers; empty: the first usual name.
-        question_field: Field with the question; empty: the task's prompt.
-        view: Part of the rollout to grade.
+        settings: The settings of `shared_scorer`.
+        answer_field: The task's field with the right answers; if empty, the first field with a usual name.
+        question_field: The task's field with the question; if empty, the task's prompt.
+        view: The part of the rollout to grade.
     """
 
     id: str = "gradewire"
@@ -43,14 +45,14 @@ class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ship
 
 
 class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc]  # as above
-    """A judge backed by a gradewire server. `trace.info["gradewire"]` records what was graded, and how."""
+    """A judge backed by a gradewire server. It records the answer, status and metric in `trace.info["gradewire"]`."""
 
     async def score(self, task: Any, trace: Any) -> float:
-        """Return the reward of a rollout.
+        """Return a rollout's reward.
 
         Raises:
-            RewardExcluded: There is no reward, and the policy is to leave the sample out.
-            GradewireError: As `RewardScorer.ascore`.
+            RewardExcluded: The rollout has no reward, and the policy excludes such samples.
+            GradewireError: See `RewardScorer.ascore`.
         """
         fields = dict(task)
         references = fields[reference_name(fields, self.config.answer_field or None)]
@@ -59,10 +61,10 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
         reward = await shared_scorer(self.config.settings).ascore_one(sample)
         trace.info["gradewire"] = reward.to_info()
         if reward.value is None:
-            raise RewardExcluded(f"no reward, so the rollout is left out: {reward.reason}", {reward.status: 1})
+            raise RewardExcluded(f"no reward, so the rollout must be left out: {reward.reason}", {reward.status: 1})
         return reward.value
 
 
 async def reward(task: Any, trace: Any) -> float:
-    """Return a rollout's reward, for `rewards.NAME.fn` of a task's configuration, with environment settings."""
+    """Return a rollout's reward, with settings from environment variables. For `rewards.NAME.fn` in a task's config."""
     return await GradewireJudge(GradewireJudgeConfig()).score(task, trace)

@@ -1,4 +1,4 @@
-"""A reward function for verl (0.9); you need no file of your own.
+"""A reward function for verl (0.9), which you can name in the configuration without writing a file.
 
 ```sh
 reward.custom_reward_function.path=pkg://gradewire.rewards.verl
@@ -7,8 +7,9 @@ reward.custom_reward_function.name=compute_score
 +reward.custom_reward_function.reward_kwargs.policy=exclude
 ```
 
-verl cannot leave a sample out: a reward of None ends the run, and NaN spoils the advantages of its group. With
-policy=exclude the reward is NaN, and the advantage estimator of `gradewire.rewards.verl_plugin` leaves NaN out.
+verl itself cannot leave a sample out. A reward of None ends the run, and NaN spoils the advantages of the whole group.
+With policy=exclude, a missing reward is NaN, and the advantage estimator in `gradewire.rewards.verl_plugin` leaves the
+sample out.
 """
 
 import math
@@ -19,12 +20,12 @@ from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.reward import RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
 
-# verl passes these if it has its own reward model.
+# verl passes these arguments if it runs a reward model itself.
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")
 _POLICY_HINT = (
-    "verl cannot leave a sample out. Give policy='exclude' and set algorithm.adv_estimator=gradewire_grpo "
-    "(docs/guides/rl-rewards.md); or policy='raise', 'hold' or 'value' together with empty_value, the reward of an "
-    "empty answer"
+    "verl cannot leave a sample out. Set policy='exclude' and algorithm.adv_estimator=gradewire_grpo "
+    "(docs/guides/rl-rewards.md), or set policy='raise', 'hold' or 'value' and empty_value, the reward of an empty "
+    "answer"
 )
 
 
@@ -40,16 +41,16 @@ async def compute_score(
     Args:
         data_source: Ignored.
         solution_str: The decoded response.
-        ground_truth: Right answer, or several.
-        extra_info: Extra info of the row; its `question` goes to the metric.
-        **settings: Settings of `shared_scorer`; `policy` is required.
+        ground_truth: One or more right answers.
+        extra_info: The row's extra info. The metric reads its `question`.
+        **settings: The settings of `shared_scorer`; `policy` is required.
 
     Returns:
-        `score` (NaN: left out), and status, reason, answer, metric identifier and digest as texts.
+        `score` (NaN if the sample must be left out), and the strings of `Reward.to_info`.
 
     Raises:
-        InvalidRequest: A setting is wrong, or the handling of failures is missing.
-        GradewireError: As `RewardScorer.ascore`.
+        InvalidRequest: A setting is wrong, or `policy` or `empty_value` is missing.
+        GradewireError: See `RewardScorer.ascore`.
     """
     scorer = verl_scorer({name: value for name, value in settings.items() if name not in _OF_ITS_REWARD_MODEL})
     question = str((extra_info or {}).get("question") or "")
@@ -58,7 +59,11 @@ async def compute_score(
 
 
 def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
-    """Return this process's scorer; raise InvalidRequest if it might have to leave out a sample but cannot."""
+    """Return this process's scorer.
+
+    Raises:
+        InvalidRequest: `policy` is missing, or `empty_value` is missing and the policy is not "exclude".
+    """
     if "policy" not in settings:
         raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
     scorer = shared_scorer(settings)

@@ -1,4 +1,4 @@
-/** A condition that several loops wait for. Whoever changes it wakes them all. */
+/** A condition that several loops wait for. Call `notify` after each change that may meet the condition. */
 export class Condition {
   #wake: () => void = () => {};
   #changed: Promise<void> = this.#next();
@@ -9,7 +9,7 @@ export class Condition {
     this.#changed = this.#next();
   }
 
-  /** Waits until `met` is true, and checks again after each `notify`. */
+  /** Waits until `met` returns true. Calls `met` again after each `notify`. */
   async until(met: () => boolean): Promise<void> {
     while (!met()) {
       await this.#changed;

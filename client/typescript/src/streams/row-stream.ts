@@ -6,42 +6,42 @@ import { GradewireError } from "../errors.js";
 import { Retries } from "../transport/retries.js";
 import { Condition } from "./condition.js";
 
-// Every server accepts a message of this size, unless a single row is larger.
+// Every server accepts messages up to this size. A single larger row is sent alone.
 const MESSAGE_ROWS = 32;
 const MESSAGE_BYTES = 256 * 1_024;
 const AHEAD_ROWS = 256;
 const STALL_MS = 60_000;
 
-/** Options for reading ahead, for timeouts and for the end of a stream. */
+/** Options for a stream. */
 export interface StreamOptions {
-  /** Maximum number of rows between source and consumer; 256 by default. */
+  /** Maximum number of rows to read ahead of the results that you have consumed; 256 by default. */
   readonly aheadRows?: number;
   /**
-   * Longest wait for the next result while rows are in progress, including new connections, in milliseconds; 60 000 by
-   * default. Use more with a judge.
+   * Maximum milliseconds to wait for the next result while rows are in progress, including retries; 60 000 by default.
+   * Use more with a judge.
    */
   readonly stallMs?: number;
-  /** Ends the stream, as leaving the loop does. */
+  /** Signal that ends the stream, as if you left the loop. */
   readonly signal?: AbortSignal;
 }
 
-/** Requests and replies of one kind of stream. */
+/** The calls and conversions that one type of stream needs. */
 export interface RowCalls<Row, Request, Reply, Result> {
   /** Opens a connection. */
   open(requests: AsyncIterable<Request>, signal: AbortSignal): AsyncIterable<Reply>;
   /** Returns the first request. */
   first(): Request;
-  /** Returns a request with rows. */
+  /** Returns a request with these rows. */
   rows(rows: Row[]): Request;
-  /** Returns the size of a row on the wire, in bytes. */
+  /** Returns a row's size on the wire, in bytes. */
   sizeBytes(row: Row): number;
-  /** Returns a reply's parts of rows, by their number in the connection. */
+  /** Returns the row parts in a reply. Their `number` is the row's position in the connection. */
   parts(reply: Reply): Iterable<RowPart<Result>>;
-  /** Returns the result of a row from all its parts, in order of arrival. */
+  /** Combines all parts of a row, in order of arrival, into the row's result. */
   result(index: number, first: Result, others: Result[]): Result;
 }
 
-/** A row's result, or a part of it. */
+/** A row's result, or a part of that result. */
 export interface RowPart<Result> {
   readonly number: number;
   readonly part: Result;
@@ -57,12 +57,12 @@ interface OpenRow<Row, Result> {
 interface Connection {
   /** Indices of the rows sent, in order. */
   readonly sent: number[];
-  /** True after the server's first message, which comes before any row is sent. */
+  /** True after the server's first message. Rows are sent only after that. */
   accepted: boolean;
   over: boolean;
 }
 
-/** Sends rows with bounded memory and yields results as they finish; resumes unfinished rows after a break. */
+/** A stream that sends rows with bounded memory, yields results as they finish, and resumes if a connection breaks. */
 export class RowStream<Row, Request, Reply, Result> {
   readonly #changed = new Condition();
   readonly #open = new Map<number, OpenRow<Row, Result>>();
@@ -96,10 +96,10 @@ export class RowStream<Row, Request, Reply, Result> {
     signal?.addEventListener("abort", stop, { once: true, signal: this.#ending.signal });
   }
 
-  /** Runs the stream. Results come in any order; leaving the loop ends the call. */
+  /** Runs the stream and yields results in any order. Leaving the loop ends the call. */
   async *run(): AsyncGenerator<Result, void, undefined> {
     const watch = setInterval(() => this.#watch(), Math.min(1_000, this.#stallMs / 4));
-    // An abandoned loop must not keep the process alive.
+    // The timer must not keep the process alive if the caller abandons the loop.
     watch.unref();
     const work = [this.#readSource(), this.#converse()].map((part) => part.catch((error) => this.#fail(error)));
     try {
@@ -196,7 +196,7 @@ export class RowStream<Row, Request, Reply, Result> {
     await this.#changed.until(() => connection.accepted || over());
     while (!over()) {
       await this.#changed.until(() => this.#unsent.length > 0 || this.#exhausted || over());
-      // Wait a turn, so that a source with rows at hand fills a message.
+      // Wait for one turn of the event loop, so that rows which are ready share a message.
       await new Promise((resolve) => setTimeout(resolve, 0));
       while (this.#unsent.length > 0 && !over()) {
         const indices = this.#nextMessage();
@@ -250,7 +250,7 @@ export class RowStream<Row, Request, Reply, Result> {
 
   #leftMs(): number {
     if (this.#open.size === 0 && this.#everAccepted) {
-      return this.#stallMs; // the clock stops while the source is idle
+      return this.#stallMs; // time counts only while rows are in progress
     }
     return this.#activeAtMs + this.#stallMs - performance.now();
   }
@@ -269,7 +269,7 @@ export class RowStream<Row, Request, Reply, Result> {
   }
 }
 
-/** Makes a timeout resumable: a server that ends a stream at its own deadline keeps the results. */
+/** Marks a timeout as retryable, because a server that ends a stream at its own deadline keeps finished work. */
 function resumable(reason: unknown): GradewireError {
   const error = GradewireError.from(reason);
   return error.code === Code.DeadlineExceeded ? error.with({ mayPass: true }) : error;

@@ -16,12 +16,12 @@ interface Problem {
 const READING = { ignoreUnknownFields: true };
 
 /**
- * Calls the JSON twins of the HTTP API by `fetch`, as browsers can.
+ * Returns a transport that calls the HTTP API's JSON twins with `fetch`, which works in browsers.
  *
- * Streams of requests are `Unimplemented`, because browsers send a body as a whole, but the server reads on only while
- * you take results.
+ * Streams of requests fail with the code `Unimplemented`: the server reads more requests only while you consume
+ * results, but browsers send the whole body first.
  *
- * @param baseUrl `https://host:port`; in a page, an empty string means the page's own server.
+ * @param baseUrl `https://host:port`. In a web page, an empty string means the server that delivered the page.
  */
 export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Transport {
   const base = baseUrl.replace(/\/+$/, "");
@@ -37,7 +37,7 @@ export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Tran
     },
     async stream(method, signal, timeoutMs, header, input) {
       if (method.methodKind !== "server_streaming") {
-        const message = `${method.name} takes a stream of requests, which fetch cannot send: call the unary method`;
+        const message = `${method.name} needs a stream of requests, which fetch cannot send: call the unary method`;
         throw new GradewireError(message, Code.Unimplemented);
       }
       const call = new TwinCall(`${base}/${method.parent.typeName}/${method.name}`, signal, timeoutMs, fetching);
@@ -54,7 +54,7 @@ export function jsonTwinTransport(baseUrl: string, fetching: typeof fetch): Tran
   };
 }
 
-/** One request, until its answer is read. */
+/** One request and the reading of its response. */
 class TwinCall {
   readonly #late: AbortSignal | undefined;
   readonly #signal: AbortSignal;
@@ -69,7 +69,7 @@ class TwinCall {
     this.#signal = AbortSignal.any([this.caller, this.#late].filter((signal) => signal !== undefined));
   }
 
-  /** Sends the request; throws the error in the answer. */
+  /** Sends the request. If the response has an error status, throws its error. */
   async send(header: HeadersInit | undefined, body: string): Promise<Response> {
     const headers = new Headers(header);
     headers.set("content-type", "application/json");
@@ -83,7 +83,7 @@ class TwinCall {
     return response;
   }
 
-  /** Yields the messages of an answer with one message per line. */
+  /** Yields the messages in a response that has one message per line. */
   async *lines<T>(response: Response, read: (line: JsonValue) => T): AsyncGenerator<T> {
     for await (const line of linesOf(response.body)) {
       const value = await this.told(() => JSON.parse(line) as JsonValue);
@@ -94,7 +94,7 @@ class TwinCall {
     }
   }
 
-  /** Runs a step, and turns errors of `fetch` into errors with a code. */
+  /** Runs a step and converts errors, such as `fetch`'s, into GradewireErrors with a code. */
   async told<T>(step: () => Promise<T> | T): Promise<T> {
     try {
       return await step();
@@ -114,7 +114,7 @@ class TwinCall {
     if (this.#late?.aborted) {
       return Code.DeadlineExceeded;
     }
-    // By its specification, fetch throws a TypeError without an answer. All other failures are in the answer.
+    // fetch's specification says that it throws a TypeError if there is no response. Other errors are in the response.
     return error instanceof TypeError ? Code.Unavailable : Code.Internal;
   }
 }
@@ -128,7 +128,7 @@ async function problemOf(response: Response): Promise<Problem> {
   if (response.headers.get("content-type")?.startsWith("application/problem+json")) {
     return JSON.parse(text) as Problem;
   }
-  // The answer comes from a proxy, not from the gateway.
+  // A proxy sent this response, not the gateway.
   const unavailable = response.status >= 502 && response.status <= 504;
   return { detail: `HTTP ${response.status}: ${text.slice(0, 200)}`, code: unavailable ? "unavailable" : "unknown" };
 }

@@ -3,19 +3,19 @@ import { Code, type StreamResponse, type Transport } from "@connectrpc/connect";
 import { GradewireError } from "../errors.js";
 import { Retries } from "./retries.js";
 
-/** Options for all calls of a connection. */
+/** Options for all calls over a connection. */
 export interface CallPolicy {
-  /** Token to send with each call, as `authorization: Bearer TOKEN`. */
+  /** Token sent with each call, as `authorization: Bearer TOKEN`. */
   readonly token?: string | undefined;
   /**
-   * Milliseconds for a unary call, including retries and waits, unless the call has its own `timeoutMs`; 30 000 by
-   * default, 0: without a limit. Streams have their own timeout.
+   * Deadline of a unary call in milliseconds, including retries and waits; 30 000 by default, 0 means no limit. A
+   * call's `timeoutMs` overrides this. Streams use `stallMs` instead.
    */
   readonly deadlineMs?: number | undefined;
 }
 
 const DEADLINE_MS = 30_000;
-/** Longest wait of Node's and browsers' timers; a longer one would end at once. */
+/** Maximum wait of a timer in Node and browsers. A timer with a longer wait would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const BROKEN = new Set([
   "ECONNRESET",
@@ -28,9 +28,9 @@ const BROKEN = new Set([
 ]);
 
 /**
- * Returns a transport that adds token and deadline, retries, and throws `GradewireError`.
+ * Returns a transport that adds a token and a deadline to calls, retries unary calls, and throws `GradewireError`.
  *
- * @param closed Ends all current and later calls.
+ * @param closed Signal that ends all current and later calls.
  */
 export function withPolicy(inner: Transport, policy: CallPolicy, closed?: AbortSignal): Transport {
   return {
@@ -92,11 +92,11 @@ function translated(reason: unknown, signal: AbortSignal | undefined): Gradewire
   if (error.code === Code.Aborted || brokenConnection(error)) {
     return new GradewireError(`the connection broke: ${error.rawMessage}`, Code.Unavailable, { cause: reason });
   }
-  // A server with too many calls drops some unread, but nobody here cancelled them.
+  // The caller did not cancel the call. A server with too many calls drops some without reading them.
   return error.code === Code.Canceled ? error.with({ mayPass: true }) : error;
 }
 
-/** Returns true if Node reports a broken connection; connect-node turns some of these into internal errors. */
+/** Returns true if an error's cause is a broken connection. connect-node reports some of these as internal errors. */
 function brokenConnection(error: Error): boolean {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if ("code" in cause && typeof cause.code === "string" && BROKEN.has(cause.code)) {

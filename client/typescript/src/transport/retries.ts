@@ -4,25 +4,25 @@ import { GradewireError } from "../errors.js";
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
-// Spreads the retries of clients of a restarting server.
+// Random addition to each wait, so that a restarting server's clients do not return all at once.
 const JITTER = 0.2;
-// With less time left, another attempt cannot succeed.
+// An attempt with less time left cannot succeed.
 const TOO_LATE_MS = 50;
 
-/** Decides on retries: after temporary failures, until the deadline. */
+/** The retries of one call: it is repeated after temporary failures, until the deadline. */
 export class Retries {
   #failures = 0;
   #failingSinceMs = 0;
 
-  /** @param leftMs Returns the milliseconds until the deadline; Infinity without one. */
+  /** @param leftMs A function that returns the milliseconds until the deadline; Infinity means no deadline. */
   constructor(private readonly leftMs: () => number) {}
 
-  /** Resets the waits after an answer. */
+  /** Records an answer. The next failure counts as the first again. */
   progressed(): void {
     this.#failures = 0;
   }
 
-  /** Waits until the next attempt; throws the error if a retry cannot help, or not in time. */
+  /** Waits until the next attempt. Throws the error if a retry cannot help or would be too late. */
   async waitAfter(error: GradewireError, signal: AbortSignal | undefined): Promise<void> {
     if (!error.mayPass) {
       throw error;
