@@ -115,12 +115,12 @@ def test_a_field_under_both_of_its_names_is_refused_with_both(value: Any, named:
         read_message(json.dumps(value).encode(), Request)
     problem = caught.value.problem
     assert (problem.status, problem.at) == (400, named[0])
-    assert problem.detail == f"{named[0]}: is there twice, as {named[1]} too"
+    assert problem.detail == f"{named[0]}: is set twice, also under the name {named[1]}"
 
 
 @pytest.mark.parametrize("name", ["a", "é" * 999])
 def test_a_name_twice_in_an_object_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ProblemError, match=f"the name '{name[:80]}' stands twice"):
+    with pytest.raises(ProblemError, match=f"the name '{name[:80]}' occurs twice"):
         read_object(json.dumps({"x": {"b": 1, name: 2}}, ensure_ascii=False).replace('"b"', f'"{name}"').encode())
 
 
