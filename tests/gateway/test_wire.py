@@ -73,18 +73,18 @@ def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("value", "at", "what"),
     [
-        ({"items": [{}, {"id": 7}]}, "items[1].id", "text"),
+        ({"items": [{}, {"id": 7}]}, "items[1].id", "string"),
         ({"items": {}}, "items", "list"),
         ({"items": [None]}, "items[0]", "object"),
-        ({"items": [{"references": ["a", None]}]}, "items[0].references[1]", "text"),
+        ({"items": [{"references": ["a", None]}]}, "items[0].references[1]", "string"),
         ({"items": [{"synthetic_answers": [], "syntheticAnswers": []}]}, "items[0].syntheticAnswers", "twice"),
         ({"metrics": [{"smile": []}]}, "metrics[0].smile", "object"),
-        ({"metrics": [{"smile": {}, "sbert": {}}]}, "metrics[0]", "one of"),
+        ({"metrics": [{"smile": {}, "sbert": {}}]}, "metrics[0]", "only one"),
         ({"metrics": [{"smile": {"preset": "v1"}}]}, "metrics[0].smile.preset", "SMILE_PRESET_V1"),
         ({"metrics": [{"smile": {"sentenceWeight": "x"}}]}, "metrics[0].smile.sentenceWeight", "number"),
         ({"metrics": [{"bertscore": {"layer": -1}}]}, "metrics[0].bertscore.layer", "from 0"),
         ({"omitDiagnostics": 1}, "omitDiagnostics", "true or false"),
-        ({"item": 1}, "item", "ScoreRequest has items, metrics"),
+        ({"item": 1}, "item", "ScoreRequest are: items, metrics"),
     ],
 )
 def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:

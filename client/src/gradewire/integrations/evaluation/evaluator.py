@@ -70,7 +70,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Close all scorers' connections. The next call opens a new connection; the program's end closes all, too."""
+    """Close all scorers' connections; the end of the program does the same. The next call opens a new connection."""
     with _lock:
         clients = list(_clients.values())
         _clients.clear()
@@ -171,10 +171,10 @@ def _label(score: MetricScore) -> Label:
 
 
 def _explain(metric: str, score: MetricScore, label: Label) -> str:
-    verdict = {"right": ", right", "wrong": ", wrong", "uncertain": ", which is uncertain", "none": ""}[label]
-    said = [f"{metric} gives {score.score:.4g}{verdict}"]
+    verdict = "" if label == "none" else f", {label}"
+    said = [f"{metric}: {score.score:.4g}{verdict}"]
     if score.matched_reference is not None:
-        said.append(f"by reference {score.matched_reference + 1}")
+        said.append(f"matched reference {score.matched_reference + 1}")
     if window := getattr(score.parts, "best_window", ""):
         said.append(f'closest words "{_short(window)}"')
     if reason := getattr(score.parts, "reason", ""):
