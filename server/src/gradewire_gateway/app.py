@@ -215,8 +215,8 @@ _PIECE_BYTES: Final = 256 << 10
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
     """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
 
-    The `send` of the last piece waits until all pieces are written. The first `send` of a large reply raises
-    ProblemError if the replies in flight need too much memory; no byte has been sent then.
+    The `send` of the last piece waits until all pieces are written. If the replies in flight need too much memory,
+    `send` raises ProblemError before it sends a byte.
     """
     start: Message | None = None
 

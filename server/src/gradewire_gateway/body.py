@@ -15,8 +15,8 @@ from gradewire_gateway.settings import Bounds
 class Budget:
     """A maximum number of requests, connections or bytes that callers may hold at the same time.
 
-    A caller may hold no more than it leaves free: half of the budget if it is the only caller, a third if there is a
-    second caller with a third. So no caller can use up the budget alone, but eight callers can use up nearly all of it.
+    A caller may hold no more than it leaves free: half of the budget if it is the only caller, a third if a second
+    caller holds a third. So no caller can use up the budget alone, but eight callers can use up nearly all of it.
 
     Args:
         most: The maximum.
@@ -30,7 +30,7 @@ class Budget:
         self.held = 0
 
     def change(self, caller: Hashable, by: int) -> None:
-        """Change what a caller holds by a number; raise ProblemError if too little is left for the caller."""
+        """Add `by` to the number that a caller holds; raise ProblemError if too little is left for the caller."""
         own = self._by_caller.get(caller, 0) + by
         if by > 0 and own + self.held + by > self._most + 1:  # the 1 keeps the last unit usable
             raise too_busy(f"{self._refusal}; try again")
@@ -62,7 +62,7 @@ class Share:
 
 
 class DisconnectedError(Exception):
-    """An error if the caller has disconnected."""
+    """An error raised if the caller has disconnected."""
 
 
 class Body:

@@ -84,12 +84,13 @@ def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
 
 
 def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
-    """Return the request to a judge; raise ProblemError with the field's name if the body is invalid."""
+    """Return the request to a judge; raise ProblemError for an invalid body."""
     for name, values in _ONLY.items():
         given = body.get(name)
         if given is not None and not any(given == value for value in values):
             allowed = " or ".join(repr(value) for value in values) or "null"
-            raise invalid(f"{name}: must be {allowed}: a judge writes only its most probable text, without tools", name)
+            why = "because a judge writes only its most probable text, without tools"
+            raise invalid(f"{name}: must be {allowed}, {why}", name)
     model = text_of(body.get("model") or DEFAULT_MODEL, "model")
     messages = list_of(body.get("messages"), "messages")
     turns = [_turn_of(message, f"messages[{index}]") for index, message in enumerate(messages)]

@@ -40,9 +40,9 @@ class QuestionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a state. Each option has a label and a description; for a score, the options are levels.
+    """A question about a state, with a label and a description for each option.
 
-    Levels are sorted, the lowest level first.
+    A score's options are its levels, lowest first. `at` is the question's path in the request, for error messages.
     """
 
     kind: QuestionType
@@ -69,7 +69,7 @@ class Decided:
 
     @property
     def level(self) -> float:
-        """The mean level, weighted by probability; the lowest level counts as 0, the next as 1."""
+        """The mean level, weighted by probability; the lowest level counts as 0, the next level as 1."""
         return math.fsum(number * share for number, share in enumerate(self.probabilities))
 
     @property
@@ -80,7 +80,7 @@ class Decided:
 
     @property
     def score_confidence(self) -> float:
-        """The confidence in the mean level: 1 minus the level's standard deviation, divided by half of the scale.
+        """The confidence in the mean level: 1 - S / H, with the level's standard deviation S and half the scale H.
 
         The confidence is 0 if the lowest and the highest level each have probability 0.5.
         """
@@ -152,14 +152,14 @@ def _request(body: Mapping[str, Any], state: object, at: str, read: Iterable[Que
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
-    """Return the request from a body in OpenAI's format; raise ProblemError with the field's name if it is invalid."""
+    """Return the request from a body in OpenAI's format; raise ProblemError for an invalid body."""
     questions = list_of(body.get("questions"), "questions")
     read = (_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
     return _request(body, _state(body.get("input")), "input", read)
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
-    """Return the reply in OpenAI's format; `given` contains the questions in the form in which they were posted."""
+    """Return the reply in OpenAI's format; `given` contains the posted questions."""
     return {
         "model": decisions.model,
         "answers": [
@@ -258,7 +258,7 @@ def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dic
 
 
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
-    """Return the request from a System One body; raise ProblemError with the field's name if the body is invalid."""
+    """Return the request from a System One body; raise ProblemError for an invalid body."""
     if body.get("state") is None:
         raise invalid("state: is missing; give the state that the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
@@ -338,7 +338,7 @@ async def decide(gateway: Gateway, request: DecisionRequest, options: CallOption
 async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     for question in request.questions:
         if question.kind is not QuestionType.NOUL:
-            detail = f"{question.at}.type: correctness cannot answer a {question.kind}; choose a judge in model"
+            detail = f"{question.at}.type: the metric correctness answers no {question.kind}; name a judge in model"
             raise invalid(detail, f"{question.at}.type")
     message = scoring_pb2.ScoreRequest(
         items=[request.item()],

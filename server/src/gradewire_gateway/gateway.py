@@ -1,19 +1,18 @@
 """The state that all endpoints of a gateway share, and the rules for sharing it among callers.
 
-Before the gateway reads a body, it checks in this order whether the host may have another connection, whether the
-header `Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server
-checks the token when it receives the call.
+Before reading a body, the gateway checks in this order whether the host may have another connection, whether the header
+`Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server checks
+the token when it receives the call.
 
-A caller is a token that the server has accepted before. Requests without an accepted token are counted by host.
-Requests with an unknown token are counted separately from requests without a token, so neither can block the other.
-Hosts share the connections. Callers share the requests in flight, and the bytes of bodies, lines and large replies. No
-host or caller may use more than it leaves free (`Budget`). If a host has used up its share of connections, its longest
-idle connection is closed.
+A caller is a token that the server has accepted before. Other requests are counted by host, and requests with an
+unknown token separately from requests without a token, so neither can block the other. Hosts share the connections.
+Callers share the requests in flight, and the bytes of bodies, lines and large replies. No host or caller may use more
+than it leaves free (`Budget`). If a host has no connections left, its longest idle connection is closed.
 
 Every head, body, line and write has a time limit (`Bounds`). After it, the gateway answers 408 or closes the
-connection. A request counts as in flight until the caller's machine has received the reply. The gateway writes replies
-in pieces, and reads the next message from the server after the caller's machine has received the last one. If a
-connection closes, its call is cancelled; if a call ends, its stream ends.
+connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
+pieces, and reads the server's next message only after the caller's machine has received the last piece. If a connection
+closes, its call is cancelled; if a call ends, its stream ends.
 """
 
 import asyncio
@@ -68,7 +67,7 @@ class Gateway:
         return self._upstream
 
     def open(self) -> None:
-        """Open the channel to the server; the channel connects at the first call."""
+        """Open the channel to the server; it connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
@@ -91,7 +90,7 @@ class Gateway:
         return Body(receive, Headers(scope=scope), self.settings.bounds, self.share_of(scope))
 
     async def json_of(self, scope: Scope, reply: Message) -> bytes:
-        """Return a reply to a request in JSON; raise ProblemError if the replies in flight need too much memory."""
+        """Return a reply in JSON; raise ProblemError if the replies in flight need too much memory."""
         with self.share_of(scope) as share:
             return await self.json.write(reply, share.hold)
 

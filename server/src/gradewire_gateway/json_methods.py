@@ -133,7 +133,7 @@ class StreamMethod:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
-        """Yield the server's replies; raise ProblemError if the call fails, DisconnectedError without a caller."""
+        """Yield replies; raise ProblemError if the call fails, or DisconnectedError if the caller disconnects."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -164,7 +164,7 @@ class StreamMethod:
 class _Writer:
     """A writer that sends a body's lines to a call, then waits until the caller disconnects, and cancels the call.
 
-    An error cancels the call, too.
+    An error also cancels the call.
     """
 
     def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:

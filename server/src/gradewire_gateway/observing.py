@@ -45,7 +45,7 @@ class GatewayTelemetry:
 
 
 _PER_S: Final = 200
-"""Maximum number of requests to log in a second; a line reports the number of omitted requests."""
+"""Maximum number of requests to log per second; a line reports the number of omitted requests."""
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192

@@ -72,7 +72,7 @@ def _operation(method: RpcMethod, schemas: "Schemas", problems: Schema) -> Schem
 def _content(schema: Schema, *, lines: bool) -> dict[str, Any]:
     if not lines:
         return {JSON_TYPE: {"schema": schema}}
-    # OpenAPI 3.1 has no keyword for a sequence of messages. 3.2 has `itemSchema`, so use its name with `x-`.
+    # Use an extension like OpenAPI 3.2's `itemSchema`, because 3.1 has no keyword for a sequence of messages.
     note = "One message per line."
     return {LINES_TYPE: {"schema": {"type": "string", "description": note}, "x-item-schema": schema}}
 
@@ -98,7 +98,7 @@ def reference(name: str) -> Schema:
 
 
 def described(name: str) -> Schema:
-    """Return the description from the proto comment on a full name; empty without a comment."""
+    """Return the description of a proto element, given its full name; empty if the element has no comment."""
     comment = all_comments().get(name)
     return {"description": comment} if comment else {}
 

@@ -76,7 +76,7 @@ async def _refusal(gateway: Gateway, request: Request, path: str, message: Messa
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """Return why the server forbids a call; empty if the call is allowed, or failed for another reason."""
+    """Return why the server forbids a call; empty if the call is allowed, or fails for another reason."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -144,8 +144,8 @@ def _policy_headers() -> dict[str, str]:
 def _report_digests() -> dict[str, str]:
     """Return the digests of a report's script and style.
 
-    A report's frame inherits the page's policy, so the policy must allow them. Their files are read without importing
-    `gradewire_cli`, because it would load many more packages into this process.
+    A report's frame inherits the page's policy, so the policy must allow this script and style. Their files are read
+    without importing `gradewire_cli`, because the import would load many more packages into this process.
     """
     client = find_spec("gradewire_cli")
     places = [] if client is None else list(client.submodule_search_locations or ())
@@ -160,7 +160,7 @@ def _report_digests() -> dict[str, str]:
 
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire_cli.agree.scored_rows"
-"""The program that makes reports. It has only its name here, because the gateway must not import `gradewire_cli`."""
+"""The module that makes reports, given by its name because the gateway must not import `gradewire_cli`."""
 _MISSING: Final = "a report needs more packages on the gateway's machine. Run: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
 
@@ -168,7 +168,7 @@ _TIMEOUT_S: Final = 120.0
 async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
     """Return the report on the posted rows; raise ProblemError or DisconnectedError if there is no report.
 
-    A separate process makes the report, because this would block the event loop. Only one such process runs at a time.
+    A separate process makes the report, because the work would block the event loop. Only one report is made at a time.
     """
     with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(*LINE_TYPES)

@@ -18,14 +18,14 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, REQUEST_ID_KEY
 
 MEDIA_TYPE: Final = "application/problem+json"
 CLIENT_CLOSED: Final = 499
-"""The status of a request whose caller disconnected, for log and metrics. It is not a standard status."""
+"""The nonstandard status of a request whose caller disconnected, for log and metrics."""
 _FIELD: Final = re.compile(r"([a-z_]\w*(?:\[\d+\])?(?:\.[a-z_]\w*(?:\[\d+\])?)*): ")
 _MOST_CHARACTERS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """The HTTP status for a gRPC code, and a detail that replaces the message if the error is from the gRPC library."""
+    """The HTTP status for a gRPC code, and a detail that replaces the gRPC library's message."""
 
     status: int
     detail: str
@@ -39,8 +39,8 @@ CODE_TABLE: Final[Mapping[grpc.StatusCode, CodeRow]] = MappingProxyType(
         grpc.StatusCode.UNKNOWN: CodeRow(500, _UNEXPECTED),
         grpc.StatusCode.INVALID_ARGUMENT: CodeRow(400, "the request is invalid"),
         grpc.StatusCode.DEADLINE_EXCEEDED: CodeRow(504, "the deadline passed; set a longer one in Connect-Timeout-Ms"),
-        grpc.StatusCode.NOT_FOUND: CodeRow(404, "the server does not have it"),
-        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "it already exists on the server"),
+        grpc.StatusCode.NOT_FOUND: CodeRow(404, "not found on the server"),
+        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "already exists on the server"),
         grpc.StatusCode.PERMISSION_DENIED: CodeRow(403, "the token does not permit this request"),
         grpc.StatusCode.RESOURCE_EXHAUSTED: CodeRow(429, "the server is overloaded, or the message is too large"),
         grpc.StatusCode.FAILED_PRECONDITION: CodeRow(400, "the server's state does not allow this request"),
@@ -50,7 +50,7 @@ CODE_TABLE: Final[Mapping[grpc.StatusCode, CodeRow]] = MappingProxyType(
         grpc.StatusCode.INTERNAL: CodeRow(500, _UNEXPECTED),
         grpc.StatusCode.UNAVAILABLE: CodeRow(503, "the server behind the gateway does not answer; try again"),
         grpc.StatusCode.DATA_LOSS: CodeRow(500, _UNEXPECTED),
-        grpc.StatusCode.UNAUTHENTICATED: CodeRow(401, "send Authorization: Bearer TOKEN with a token of this server"),
+        grpc.StatusCode.UNAUTHENTICATED: CodeRow(401, "send Authorization: Bearer TOKEN with a valid token"),
     }
 )
 
@@ -61,8 +61,8 @@ class Problem:
 
     Attributes:
         code: The gRPC code in lower case, such as ``invalid_argument``, for programs.
-        at: The path of the invalid field; "" if the problem is not in a field.
-        retry_after_s: Seconds after which a retry may help; None if a retry does not help, or the time is unknown.
+        at: The path of the invalid field, or "".
+        retry_after_s: Seconds after which a retry may help; None if it does not help, or if the time is unknown.
         headers: Additional headers of the response.
         members: Additional members of the body.
     """
@@ -123,7 +123,7 @@ def too_busy(detail: str) -> ProblemError:
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
     """Return the HTTP problem for a failed call."""
     if error.details() == CUT_WHILE_WRITING:
-        detail = "the server ended the stream while items were sent; try again, or look for the cause in its log"
+        detail = "the server ended the stream while items were sent; try again, or read the server's log"
         return Problem(503, "unavailable", detail)
     code = error.code()
     row = CODE_TABLE[code]

@@ -91,8 +91,8 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
 def with_bearer(authorization: str) -> str:
     """Return the header `Authorization` with a bearer token; "" for Basic credentials without a token.
 
-    Frameworks' clients cannot send a bearer token. For ``http://user:TOKEN@host/`` they send user name and password in
-    Basic credentials, and the gateway uses this password for the token.
+    Frameworks' clients cannot send a bearer token. For ``http://user:TOKEN@host/`` they send Basic credentials, so the
+    gateway uses their password as the token.
     """
     if not authorization.lower().startswith(_BASIC):
         return authorization

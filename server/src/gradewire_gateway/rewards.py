@@ -39,7 +39,7 @@ SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 _MOST_IDLE: Final = 256
-"""Maximum number of scorers to keep, a few kilobytes each. A caller without a scorer gets a new one."""
+"""Maximum number of scorers to keep, a few kilobytes each. A caller without a scorer gets a new scorer."""
 
 _MOST_SAMPLES: Final = 4096
 """Maximum number of samples in a post, equal to the server's default maximum of items in a request."""
@@ -71,7 +71,7 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """Return the problem for a post with a sample without a reward: 503 if a retry may help, else 422."""
+    """Return the problem for a post if a sample has no reward: 503 if a retry may help, else 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"

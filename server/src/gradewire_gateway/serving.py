@@ -26,10 +26,9 @@ _READ_BYTES: Final = 8 << 10
 
 
 class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
-    """An HTTP/1.1 connection of uvicorn with limits that uvicorn itself does not have.
+    """An HTTP/1.1 connection of uvicorn with limits that uvicorn lacks.
 
-    It reads few bytes in one turn of the event loop, because h11 needs as long for a chunk of one byte as for a large
-    chunk.
+    It reads few bytes in one turn of the event loop, because h11 needs as long for one byte as for a large chunk.
 
     Attributes:
         bounds: The time limits for a head and for a write.
@@ -149,14 +148,11 @@ _STOPPING_S: Final = 10
 _SWITCH_S: Final = 0.0005
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Maximum number of connections to accept in one turn of the event loop; accepting them takes a few milliseconds."""
+"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):
-    """A server whose queue of new connections is longer than the number that it accepts at once.
-
-    asyncio has only one setting for both.
-    """
+    """A server that queues more new connections than it accepts at once. asyncio has one setting for both."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -166,7 +162,7 @@ class _Server(uvicorn.Server):
 
 
 class ListenError(OSError):
-    """An error if the gateway cannot listen on an address."""
+    """An error raised if the gateway cannot listen on an address."""
 
 
 def bind(listen: ListenSettings) -> socket.socket:
@@ -186,8 +182,8 @@ def bind(listen: ListenSettings) -> socket.socket:
 def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve like `serve`, on a new event loop."""
-    # At its end, uvicorn raises the signals that stopped it once more. Ignore them, because they had their effect.
+    """Serve like `serve`, but on a new event loop."""
+    # At its end, uvicorn re-raises the signals that stopped it. Ignore them, because they have had their effect.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     asyncio.run(serve(settings, listening, until=until))
@@ -201,7 +197,7 @@ async def serve(
     Raises:
         OSError: A PEM file cannot be read.
     """
-    # A thread parses large bodies. With Python's default interval, the event loop would wait 5 ms for each turn.
+    # A thread parses large bodies. With Python's default interval, the event loop would wait 5 ms for every turn.
     sys.setswitchinterval(_SWITCH_S)
     # Connections inherit TCP_NODELAY. asyncio sets it only for sockets that name their protocol. Without it, each reply
     # on a kept connection would wait 40 ms until the caller's machine acknowledges the head.

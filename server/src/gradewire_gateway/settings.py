@@ -72,17 +72,15 @@ class Bounds:
     """Limits on requests and connections; `gradewire_gateway.gateway` explains how callers share them.
 
     Attributes:
-        max_requests: Maximum number of requests in flight. Above it the gateway answers 429.
-        max_body_bytes: Maximum size of a body, or of a line in a stream, in bytes. Above it the gateway answers 413.
-        max_bytes_in_flight: Maximum size of all bodies, lines and large replies together, in bytes. Above it the
-            gateway answers 429.
-        body_s: Maximum time to receive a body, or a line from its first byte, in seconds. After it the gateway answers
-            408.
-        head_s: Maximum time to receive a request's head, in seconds, from the start of the connection or from the first
-            byte after the last reply. After it the gateway closes the connection.
-        write_s: Maximum time until the caller's machine has received a piece of a reply, in seconds. After it the
-            gateway closes the connection.
-        max_connections: Maximum number of open connections. Above it the gateway closes new connections.
+        max_requests: Maximum number of requests in flight; above it, the gateway answers 429.
+        max_body_bytes: Maximum size of a body, or of a line in a stream; above it, the gateway answers 413.
+        max_bytes_in_flight: Maximum size of all bodies, lines and large replies; above it, the gateway answers 429.
+        body_s: Maximum time to receive a body, or a line from its first byte; after it, the gateway answers 408.
+        head_s: Maximum time to receive a request's head, from the start of the connection or from the first byte after
+            the last reply; after it, the gateway closes the connection.
+        write_s: Maximum time until the caller's machine has received a piece of a reply; after it, the gateway closes
+            the connection.
+        max_connections: Maximum number of open connections; above it, the gateway closes new connections.
     """
 
     max_requests: int = 128

@@ -48,7 +48,7 @@ def begin_request_span(tracing: "Tracing", scope: Scope) -> "OtelSpan | None":
 
 
 def end_request_span(span: "OtelSpan", scope: Scope) -> None:
-    """Set a request's result on its span, and end the span; omit an unknown path."""
+    """Set a request's result on its span, and end the span; do not record an unknown path."""
     record = record_of(scope)
     if record.route:
         span.rename(f"{_method(scope)} {record.route}")

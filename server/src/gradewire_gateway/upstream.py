@@ -45,10 +45,7 @@ _MOST_TOKENS: Final = 1024
 
 
 class AcceptedTokens:
-    """The tokens that the server accepted most recently.
-
-    No token is recorded until the server is known to require tokens, because before that it may accept anything.
-    """
+    """The tokens that the server accepted most recently; none until the server is known to require tokens."""
 
     def __init__(self, *, asked: bool) -> None:
         self._asked = asked
@@ -145,7 +142,7 @@ class Upstream:
                 connection.calls -= 1
 
     def _take(self, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call; avoid processes that are stopping or down if others are left."""
+        """Return the connection for the next call; if possible, avoid processes that are stopping or down."""
         if len(self._pool.connections) > 1:
             for each in self._pool.connections:
                 if each.channel.get_state(try_to_connect=True) in _DOWN:
@@ -154,7 +151,7 @@ class Upstream:
 
 
 class CallClosedError(Exception):
-    """An error if a call accepts no more messages; read the call for its result."""
+    """An error raised if a call accepts no more messages; read the call to get its result."""
 
 
 async def accepted(call: StreamCall) -> None:

@@ -75,7 +75,7 @@ def _method(method: MethodDescriptor) -> RpcMethod:
 
 
 def text_of(value: object, at: str) -> str:
-    """Return a string; raise ProblemError for a value of another type."""
+    """Return a string; raise ProblemError for another value."""
     if not isinstance(value, str):
         raise invalid(f"{at}: must be a string", at)
     try:
@@ -86,14 +86,14 @@ def text_of(value: object, at: str) -> str:
 
 
 def list_of(value: object, at: str) -> list[Any]:
-    """Return a list; raise ProblemError for a value of another type."""
+    """Return a list; raise ProblemError for another value."""
     if not isinstance(value, list):
         raise invalid(f"{at}: must be a list", at)
     return value
 
 
 def object_of(value: object, at: str) -> Mapping[str, Any]:
-    """Return an object; raise ProblemError for a value of another type."""
+    """Return an object; raise ProblemError for another value."""
     if not isinstance(value, dict):
         raise invalid(f"{at}: must be an object", at)
     return value
@@ -139,7 +139,7 @@ def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Return each field's proto name, its messages' descriptor, and True for a list, by JSON and by proto name."""
+    """Map JSON names and proto names to the field's proto name, its messages' descriptor, and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -247,15 +247,9 @@ _UNFIT: Final = (
 _LARGE_BYTES: Final = 2 << 10
 """The size from which a thread parses JSON. Below it, parsing takes at most 5 ms, even for a message full of faults."""
 _MOST_VALUES: Final = 1 << 18
-"""Maximum number of values in a request. Parsing a list of this length takes some ten milliseconds.
-
-Python runs no other thread meanwhile.
-"""
+"""Maximum number of values in a request. Parsing them takes some ten milliseconds, and blocks other threads."""
 _MOST_DIGITS: Final = 1000
-"""Maximum number of digits in a number.
-
-For a number of twice the length, Python needs four times as long, and runs no other thread meanwhile.
-"""
+"""Maximum number of digits in a number. Python needs quadratic time for digits, and runs no other thread meanwhile."""
 _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
 """A pattern for a string without escapes, or for a character before a value."""
 _MOST_MESSAGE_CHARACTERS: Final = 300
@@ -319,7 +313,7 @@ def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
 
 
 def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
-    """Return a message from its JSON form; raise ProblemError that names the invalid field and `at`, like "line 3"."""
+    """Return a message from its JSON form; raise ProblemError, which names the invalid field and `at` ("line 3")."""
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
     where = f"{at}: " if at else ""
@@ -353,7 +347,7 @@ def _written(value: object) -> str:
 def _without_collections(work: Callable[[], T]) -> T:
     """Run `work` without garbage collection, and return its result.
 
-    Data from JSON contains no reference cycles, and Python would search all of the data for cycles again and again.
+    JSON contains no reference cycles, but Python would search all of the data for cycles again and again.
     """
     was_on = gc.isenabled()
     gc.disable()

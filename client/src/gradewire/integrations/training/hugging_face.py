@@ -29,7 +29,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
 
     The callback adds scores to `state.log_history`, and thereby to `trainer_state.json`, with the key `eval_LABEL`, and
     writes them to the sinks. In distributed training only the first process submits answers. With `wait_s`, all
-    processes return the first one's scores.
+    processes return the first process's scores.
 
     Args:
         settings: Settings for the scorer. The default sinks are `available_sinks(directory)`.

@@ -202,8 +202,8 @@ class WandbSink:
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:
     """Return a CSV sink (`DIRECTORY/scores.csv`), and a sink for each tracker in use.
 
-    A W&B or MLflow run is in use if it is active, and TensorBoard if it is installed (`DIRECTORY/tensorboard`). W&B and
-    MLflow are not imported for this check, because they have an active run only after your program has imported them.
+    W&B and MLflow are in use if they have an active run, TensorBoard if it is installed (`DIRECTORY/tensorboard`). W&B
+    and MLflow are not imported for this check, because they have no active run unless your program imported them.
     """
     sinks: list[Sink] = [CsvSink(Path(directory) / "scores.csv")]
     if getattr(sys.modules.get("wandb"), "run", None) is not None:

@@ -254,8 +254,7 @@ class ValidationScorer:
     def results(self) -> list[StepScores]:
         """Return the latest submission of each name and step, sorted by step, from this and earlier processes.
 
-        Only waiting steps and the latest 10 000 finished steps are returned; `scores.jsonl` in the directory contains
-        all finished steps.
+        Of the finished steps, only the latest 10 000 are returned; `scores.jsonl` in the directory contains all.
         """
         return self._steps.results()
 
@@ -333,12 +332,8 @@ class ValidationSettings:
     """The settings for a callback's `ValidationScorer`. Only the first process creates it, when the training starts.
 
     Attributes:
-        client: HOST:PORT of a server, or a client.
-        metrics: See `Client.score`.
-        directory: See `ValidationScorer`.
-        limits: See `ValidationScorer`.
+        client, metrics, directory, limits, options: See `ValidationScorer`.
         sinks: See `ValidationScorer`; None means the callback's default sinks.
-        options: See `ValidationScorer`.
     """
 
     client: str | Client
