@@ -54,7 +54,7 @@ export class FileView {
     byId("file-start").disabled = true;
     byId("mapping").replaceChildren();
     try {
-      if (file.size > MOST_BYTES) throw new UnreadableFileError(`the file has ${size(file.size)}: above ${size(MOST_BYTES)}, use gradewire score`);
+      if (file.size > MOST_BYTES) throw new UnreadableFileError(`the file has ${size(file.size)}; use gradewire score for files above ${size(MOST_BYTES)}`);
       const columns = await peeked(file);
       this.file = file;
       this.#showMapping(file, columns);
@@ -148,7 +148,7 @@ export class FileView {
     byId("file-report").replaceChildren(report);
     this.report = run.outputs.reported ? new ReportFrame(report, this.access) : null;
     if (this.report) this.report.make(run.outputs, stem);
-    else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report of agreement with human labels."));
+    else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report on agreement with human labels."));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
     announce(`${count(run.summary.rows)} rows ${run.outcome}, ${count(run.summary.failed)} with failures`);
