@@ -207,7 +207,7 @@ def test_task_6_mark_the_window_of_another_metric(score_view: Page) -> None:
     page = score_view
     score(page, ANSWER)
     press_on(
-        page, page.get_by_role("region", name="correctness", exact=True).get_by_role("button", name="Mark its window")
+        page, page.get_by_role("region", name="correctness", exact=True).get_by_role("button", name="Mark the window")
     )
     expect(page.locator("#results-list article .note").first).to_have_text("Marked: the window of correctness.")
     assert page.locator("[aria-pressed=true]").count() == 1
@@ -216,8 +216,8 @@ def test_task_6_mark_the_window_of_another_metric(score_view: Page) -> None:
 def test_task_7_copy_the_line_of_a_score(score_view: Page) -> None:
     page = score_view
     score(page, ANSWER)
-    press_on(page, page.get_by_role("button", name="Copy the line of smile"))
-    expect(page.locator("#announcer")).to_have_text("the line of smile copied")
+    press_on(page, page.get_by_role("button", name="Copy the identifier of smile"))
+    expect(page.locator("#announcer")).to_have_text("the identifier of smile copied")
     assert (
         page.evaluate("navigator.clipboard.readText()") == page.locator("#results-list .line code").first.inner_text()
     )

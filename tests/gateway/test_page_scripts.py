@@ -224,7 +224,7 @@ def test_rows_of_files(page: Page, name: str, content: bytes, expected: list[Any
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.csv", b"id,id\n", "names id twice"),
+        ("a.csv", b"id,id\n", "two columns id"),
         ("a.csv", b"", "is empty"),
         ("a.csv", b"id\n\xff\n", "not UTF-8"),
         ("a.json", b"[{}]", "JSON array"),
@@ -369,9 +369,9 @@ def test_results_say_who_decided_and_why_there_is_no_score(page: Page) -> None:
     }  # fmt: skip
     auto, certain, uncertain, failed, smile = called(page, "results.js", CARD, given)
     assert "Decided by judge (inside the band); the judge: OK." in auto
-    assert "Decided by its fit: the probability lies outside the band 0.200 to 0.800." in certain
+    assert "Decided by the fit: the probability lies outside the band 0.200 to 0.800." in certain
     assert "UNCERTAIN" in uncertain
-    assert "not to be trusted: the answer is unlike those of the fit." in uncertain
+    assert "not reliable: the answer is unlike the answers of the fit." in uncertain
     assert "TIMEOUT" in failed
     assert "not done in time" in failed
     assert "exact0" in smile, "a part that JSON leaves out is 0"

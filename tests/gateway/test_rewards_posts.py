@@ -115,7 +115,7 @@ async def test_a_post_of_too_many_samples_is_refused(wire: Wire) -> None:
 async def test_a_field_under_both_of_its_names_is_an_error(posts: RunningGateway) -> None:
     status, code, detail = problem(await posts.post(SCORE, {"referenceSet": "s", "reference_set": "t"}))
     assert (status, code) == (400, "invalid_argument")
-    assert detail == "reference_set: is there twice, as referenceSet too"
+    assert detail == "reference_set: is set twice, also under the name referenceSet"
 
 
 async def test_what_is_missing_among_many_names_is_told_shortly(posts: RunningGateway) -> None:

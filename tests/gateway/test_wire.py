@@ -72,18 +72,18 @@ def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("value", "at", "what"),
     [
-        ({"items": [{}, {"id": 7}]}, "items[1].id", "text"),
+        ({"items": [{}, {"id": 7}]}, "items[1].id", "string"),
         ({"items": {}}, "items", "list"),
         ({"items": [None]}, "items[0]", "object"),
-        ({"items": [{"references": ["a", None]}]}, "items[0].references[1]", "text"),
+        ({"items": [{"references": ["a", None]}]}, "items[0].references[1]", "string"),
         ({"items": [{"synthetic_answers": [], "syntheticAnswers": []}]}, "items[0].syntheticAnswers", "twice"),
         ({"metrics": [{"smile": []}]}, "metrics[0].smile", "object"),
-        ({"metrics": [{"smile": {}, "sbert": {}}]}, "metrics[0]", "one of"),
+        ({"metrics": [{"smile": {}, "sbert": {}}]}, "metrics[0]", "only one"),
         ({"metrics": [{"smile": {"preset": "v1"}}]}, "metrics[0].smile.preset", "SMILE_PRESET_V1"),
         ({"metrics": [{"smile": {"sentenceWeight": "x"}}]}, "metrics[0].smile.sentenceWeight", "number"),
         ({"metrics": [{"bertscore": {"layer": -1}}]}, "metrics[0].bertscore.layer", "from 0"),
         ({"omitDiagnostics": 1}, "omitDiagnostics", "true or false"),
-        ({"item": 1}, "item", "ScoreRequest has items, metrics"),
+        ({"item": 1}, "item", "ScoreRequest are: items, metrics"),
     ],
 )
 def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:
@@ -114,12 +114,12 @@ def test_a_field_under_both_of_its_names_is_refused_with_both(value: Any, named:
         read_message(json.dumps(value).encode(), Request)
     problem = caught.value.problem
     assert (problem.status, problem.at) == (400, named[0])
-    assert problem.detail == f"{named[0]}: is there twice, as {named[1]} too"
+    assert problem.detail == f"{named[0]}: is set twice, also under the name {named[1]}"
 
 
 @pytest.mark.parametrize("name", ["a", "é" * 999])
 def test_a_name_twice_in_an_object_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ProblemError, match=f"the name '{name[:80]}' stands twice"):
+    with pytest.raises(ProblemError, match=f"the name '{name[:80]}' occurs twice"):
         read_object(json.dumps({"x": {"b": 1, name: 2}}, ensure_ascii=False).replace('"b"', f'"{name}"').encode())
 
 

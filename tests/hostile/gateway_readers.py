@@ -22,7 +22,7 @@ KINDS: Final[tuple[type[Message], ...]] = tuple({method.request_type: None for m
 EXTRACTIONS: Final[tuple[Extraction, ...]] = ("auto", "boxed", "tagged", "phrase", "whole")
 FORMS: Final = {OPENRLHF_PATH: posts.OPENRLHF, SLIME_PATH: posts.slime_form("reward"), VERIFY_PATH: posts.NEMO_GYM}
 PLAIN_FORMS: Final = {SEED_PATH: posts.seed_session, AGGREGATE_PATH: posts.aggregate_metrics}
-_STRICTER: Final = ("stands twice", "is there twice, as", "is not an object of JSON", "takes an object")
+_STRICTER: Final = ("occurs twice", "is set twice", "is not a JSON object", "must be an object")
 """Why the gateway refuses what protobuf's own reader takes."""
 
 

@@ -118,7 +118,7 @@ def test_without_waiting_compute_metrics_returns_at_once(tmp_path: Path) -> None
     ("predictions", "settings", "named"),
     [
         (np.zeros((6, 3, 27)), {}, "predict_with_generate=True"),
-        (np.zeros((6, 3)), {}, "no token ids"),
+        (np.zeros((6, 3)), {}, "not token ids"),
         (np.zeros((5, 3), dtype=int), {}, "5 answers for 6 rows"),
         (np.zeros((6, 3), dtype=int), {"processing_class": None}, "processing_class"),
     ],

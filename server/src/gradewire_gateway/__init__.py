@@ -1,1 +1,1 @@
-"""HTTP with JSON in front of a gradewire server: a process of its own, and a gRPC client like any other."""
+"""The HTTP gateway: a separate process that offers a gradewire server's gRPC methods over HTTP with JSON."""

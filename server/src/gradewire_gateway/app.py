@@ -1,4 +1,4 @@
-"""The gateway as an application: every path with its endpoint, and the middleware around all of them."""
+"""The gateway's ASGI app: the endpoints of all paths, and the middleware around them."""
 
 import logging
 import time
@@ -51,7 +51,7 @@ _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_
 
 
 async def _health(gateway: Gateway, request: Request) -> Response:
-    """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
+    """Return 200 if the server reports SERVING, else 503, or 401 or 403 if the server refuses the token."""
     stub: Any = health_pb2_grpc.HealthStub(gateway.upstream.channel)
     options = call_options(request.scope, send_peer=gateway.upstream.private)
     try:
@@ -67,21 +67,21 @@ async def _health(gateway: Gateway, request: Request) -> Response:
 
 
 async def _metrics(gateway: Gateway, request: Request) -> Response:
-    """Return the gateway's metrics, for Prometheus."""
+    """Return the gateway's metrics for Prometheus."""
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(gateway.telemetry.registry), media_type=content_type)
 
 
 _WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
-"""Paths whose problems have the member `error`."""
+"""Paths whose problems also contain the member `error`, for clients of OpenAI's API."""
 _REFUSED: Final = {
-    404: ("not_found", "there is no such path; GET /openapi.json lists those there are"),
-    405: ("unimplemented", "this path takes other methods"),
+    404: ("not_found", "this path does not exist; GET /openapi.json lists all paths"),
+    405: ("unimplemented", "this path does not allow this method; use a method from the header Allow"),
 }
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """Return an ASGI app in front of a server; its lifespan opens and closes the connection."""
+    """Return the ASGI app of a gateway; its lifespan opens and closes the connection to the server."""
     gateway = Gateway(settings)
     log = RequestLog(settings.log_share)
 
@@ -103,7 +103,7 @@ def create_app(settings: GatewaySettings) -> Starlette:
 
 
 def routes_of(gateway: Gateway) -> list[Route]:
-    """Return every path with its endpoint."""
+    """Return a route for each path."""
     page = document(with_page=gateway.settings.page)
 
     async def openapi(_request: Request) -> Response:
@@ -130,7 +130,7 @@ def routes_of(gateway: Gateway) -> list[Route]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a request for an unknown path, or with a method that a path does not take."""
+    """Answer a request for an unknown path, or with a method that the path does not allow."""
     record = record_of(request.scope)
     status: int = getattr(error, "status_code", 500)
     headers: dict[str, Any] = dict(getattr(error, "headers", None) or {})
@@ -138,12 +138,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     return Problem(status, record.code, detail, headers=headers).response(record.request_id)
 
 
-_DEFECT: Final = Problem(500, "internal", "internal error; the gateway's log has the details under the request id")
+_DEFECT: Final = Problem(500, "internal", "internal error; look for the request id in the gateway's log")
 _HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 
 
 class Observed:
-    """The outermost ASGI middleware: it records, traces and logs each request, and turns errors into problems."""
+    """The outermost ASGI middleware. It records, traces and logs each request, and returns errors as problems."""
 
     def __init__(self, app: ASGIApp, gateway: Gateway, log: RequestLog) -> None:
         self._app = app
@@ -151,7 +151,7 @@ class Observed:
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever happens."""
+        """Answer a request, even if an unexpected error occurs."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -168,7 +168,7 @@ class Observed:
             telemetry.in_flight.dec()
             duration_s = time.perf_counter() - started_s
             record.status = record.status or CLIENT_CLOSED
-            # No path has parameters, so a path with an endpoint is its route.
+            # No path has parameters, so a known path is its own route.
             is_known = "endpoint" in scope and record.status != HTTPStatus.METHOD_NOT_ALLOWED
             record.route = scope["path"] if is_known else ""
             exemplar = span.exemplar() if span is not None and span.is_sampled else None
@@ -189,33 +189,34 @@ class Observed:
         except ProblemError as error:
             problem = with_error(error.problem) if scope["path"] in _WITH_ERROR else error.problem
             await _refuse(problem, record, scope, receive, send)
-        except Exception:  # noqa: BLE001 - it is logged, and the caller gets the request id
-            _log.exception("request %s failed by a defect", record.request_id)
+        except Exception:  # noqa: BLE001 - the error is logged, and the caller gets the request id
+            _log.exception("request %s failed unexpectedly", record.request_id)
             await _refuse(_DEFECT, record, scope, receive, send)
 
     def _check_name(self, scope: Scope) -> None:
-        """Raise ProblemError where the caller addresses the gateway by a name that is not its own."""
+        """Raise ProblemError if the header Host does not contain one of the gateway's names."""
         names = self._gateway.settings.listen.allowed_names
         name = _host_of(Headers(scope=scope).get("host", ""))
         if names and name not in names:
-            detail = "the gateway does not go by the name in the header Host; http_api_names sets those that it goes by"
+            detail = "the header Host does not contain one of the gateway's names; http_api_names sets the names"
             raise ProblemError(Problem(421, "permission_denied", detail, "host"))
 
 
 async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
     record.code = problem.code
-    if not record.status:  # else the answer has begun, and all that is left is to end it
+    if not record.status:  # else the reply has started, and can only be ended
         await problem.response(record.request_id)(scope, receive, send)
 
 
 _PIECE_BYTES: Final = 256 << 10
-"""Bytes of a reply that are written at a time; a reply that is no larger is not counted."""
+"""Maximum size of a piece of a reply, in bytes. Replies of only one piece do not count toward a caller's share."""
 
 
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
-    """Return a `send` that notes the reply, counts it while it is written, and returns from the last piece once all is.
+    """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
 
-    It raises ProblemError before a byte is sent where replies take too much memory.
+    The `send` of the last piece waits until all pieces are written. If the replies in flight need too much memory,
+    `send` raises ProblemError before it sends a byte.
     """
     start: Message | None = None
 
@@ -239,13 +240,13 @@ def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
         for at in range(0, len(body), _PIECE_BYTES):
             await send({"type": message["type"], "body": body[at : at + _PIECE_BYTES], "more_body": True})
         if not message.get("more_body", False):
-            await send({"type": message["type"], "body": b"", "more_body": False})  # waits until all else is written
+            await send({"type": message["type"], "body": b"", "more_body": False})  # waits until all is written
         share.hold(0)
 
     return write
 
 
 def _host_of(header: str) -> str:
-    """Return the name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
+    """Return the host in ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
     name = header.rpartition("]")[0].lstrip("[") if header.startswith("[") else header.partition(":")[0]
     return name.lower()

@@ -1,4 +1,4 @@
-"""The body of a request, whole or by lines, and budgets that callers share."""
+"""Request bodies, read whole or line by line, and budgets that callers share."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Hashable
@@ -13,10 +13,14 @@ from gradewire_gateway.settings import Bounds
 
 
 class Budget:
-    """The most of something, requests or bytes, that may be held at once; `refusal` is said where it is used up.
+    """A maximum number of requests, connections or bytes that callers may hold at the same time.
 
-    A caller may hold no more than it leaves free: half if it is alone, a third if another one holds as much. So no
-    caller uses it up alone. Eight callers that each take all they may leave next to nothing.
+    A caller may hold no more than it leaves free: half of the budget if it is the only caller, a third if a second
+    caller holds a third. So no caller can use up the budget alone, but eight callers can use up nearly all of it.
+
+    Args:
+        most: The maximum.
+        refusal: The error message if too little is left.
     """
 
     def __init__(self, most: int, refusal: str) -> None:
@@ -26,9 +30,9 @@ class Budget:
         self.held = 0
 
     def change(self, caller: Hashable, by: int) -> None:
-        """Take more for a caller, or give back; raises ProblemError where there is too little left for it."""
+        """Add `by` to the number that a caller holds; raise ProblemError if too little is left for the caller."""
         own = self._by_caller.get(caller, 0) + by
-        if by > 0 and own + self.held + by > self._most + 1:  # one more, so that the last one is not wasted
+        if by > 0 and own + self.held + by > self._most + 1:  # the 1 keeps the last unit usable
             raise too_busy(f"{self._refusal}; try again")
         self.held += by
         if own:
@@ -38,7 +42,7 @@ class Budget:
 
 
 class Share:
-    """A part of a budget that one request or connection of a caller holds; as a context it is given back at the end."""
+    """The part of a budget that a request or connection holds. Use it in a `with` statement to free it at the end."""
 
     def __init__(self, budget: Budget, caller: Hashable) -> None:
         self._budget = budget
@@ -52,17 +56,17 @@ class Share:
         self.hold(0)
 
     def hold(self, count: int) -> None:
-        """Hold so many in place of those held before; raises as `Budget.change`."""
+        """Hold `count` units instead of the present number; raise the errors of `Budget.change`."""
         self._budget.change(self._caller, count - self._held)
         self._held = count
 
 
 class DisconnectedError(Exception):
-    """The caller is gone."""
+    """An error raised if the caller has disconnected."""
 
 
 class Body:
-    """The body of one request, which alone reads ASGI's `receive`; as a context it gives back its share of memory."""
+    """A request's body, the only reader of ASGI's `receive`. Use it in a `with` statement to free its memory share."""
 
     def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, share: Share) -> None:
         self._receive = receive
@@ -79,20 +83,20 @@ class Body:
         self._share.hold(0)
 
     def check_type(self, *allowed: str) -> None:
-        """Raise ProblemError where the body is of no type that is allowed; the first one is named."""
+        """Raise ProblemError if the content type is not allowed; the message names the first allowed type."""
         given = self._headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = self._headers.get("content-encoding", "identity").strip().lower()
         if given in allowed and encoding == "identity":
             return
-        detail = f"send the body as Content-Type: {allowed[0]}, in UTF-8 and not compressed"
+        detail = f"send the body with Content-Type: {allowed[0]}, in UTF-8 and not compressed"
         raise ProblemError(Problem(415, "invalid_argument", detail, headers={"accept": ", ".join(allowed)}))
 
     async def read(self) -> bytearray:
-        """Return all of it, uncopied.
+        """Return the whole body, without copying it.
 
         Raises:
-            ProblemError: It is too large, or too slow.
-            DisconnectedError: The caller went away.
+            ProblemError: The body is too large or arrives too slowly.
+            DisconnectedError: The caller has disconnected.
         """
         declared = self._headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > self._bounds.max_body_bytes:
@@ -108,11 +112,11 @@ class Body:
         return data
 
     async def lines(self) -> AsyncGenerator[bytearray]:
-        """Yield the lines without their ends, blank ones left out; one is held at a time.
+        """Yield the lines that are not blank, without line ends. Only one line is in memory at a time.
 
         Raises:
-            ProblemError: A line is too large, or too slow; between lines a caller may take its time.
-            DisconnectedError: The caller went away.
+            ProblemError: A line is too large or arrives too slowly. The time between lines is not limited.
+            DisconnectedError: The caller has disconnected.
         """
         begun = bytearray()
         ends_s: float | None = None
@@ -132,11 +136,11 @@ class Body:
                 if begun.strip():
                     yield begun
                 *whole, last = others
-                for line in filter(bytes.strip, whole):  # thousands of blank lines take one step
+                for line in filter(bytes.strip, whole):  # skips thousands of blank lines in one step
                     yield bytearray(line)
                 begun = bytearray(last)
             self._hold(len(begun), "a line")
-            if others or ends_s is None:  # otherwise the line was begun before
+            if others or ends_s is None:  # otherwise the line started in an earlier chunk
                 ends_s = asyncio.get_running_loop().time() + self._bounds.body_s
             if not begun:
                 ends_s = None
@@ -144,7 +148,7 @@ class Body:
             yield begun
 
     async def disconnected(self) -> None:
-        """Return once the caller is gone; what it still sends is not read into memory."""
+        """Wait until the caller disconnects, and discard everything that it still sends."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -168,6 +172,6 @@ class Body:
         return ProblemError(Problem(413, "resource_exhausted", detail, headers={"connection": "close"}))
 
     def _too_slow(self, what: str) -> ProblemError:
-        detail = f"{what} did not come within {self._bounds.body_s:g} s"
+        detail = f"{what} did not arrive within {self._bounds.body_s:g} s"
         headers = {"connection": "close"}
         return ProblemError(Problem(HTTPStatus.REQUEST_TIMEOUT, "deadline_exceeded", detail, headers=headers))

@@ -1,4 +1,4 @@
-"""The chat endpoint that evaluation harnesses use: ``POST /v1/chat/completions`` and ``GET /v1/models``."""
+"""The chat endpoints that evaluation harnesses use: ``POST /v1/chat/completions`` and ``GET /v1/models``."""
 
 import time
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ _ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
     "modalities": (["text"],),
     "audio": (),
 }
-"""Fields that would change the answer, with the values that change nothing; null is one always."""
+"""Fields that could change the answer, with their allowed values; null is always allowed."""
 
 CHAT_PATH: Final = "/v1/chat/completions"
 MODELS_PATH: Final = "/v1/models"
 
 
 def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
-    """Return a chat completion; raises ProblemError where the judge failed."""
+    """Return a chat completion; raise ProblemError if the judge failed."""
     check_ok(reply)
     body: dict[str, Any] = {
         "id": f"chatcmpl-{request_id}",
@@ -75,7 +75,7 @@ def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> di
 
 
 def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
-    """Return the judges that can be asked."""
+    """Return the list of available judges."""
     judges = [model for model in reply.models if model.kind == "judge" and model.state in _USABLE]
     return {
         "object": "list",
@@ -84,14 +84,13 @@ def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
 
 
 def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
-    """Return what a judge is asked; raises ProblemError, which names the field."""
+    """Return the request to a judge; raise ProblemError for an invalid body."""
     for name, values in _ONLY.items():
         given = body.get(name)
         if given is not None and not any(given == value for value in values):
-            allowed = " or ".join(repr(value) for value in values) or "nothing"
-            raise invalid(
-                f"{name}: takes {allowed} here: a judge writes its most probable words, as one text without tools", name
-            )
+            allowed = " or ".join(repr(value) for value in values) or "null"
+            why = "because a judge writes only its most probable text, without tools"
+            raise invalid(f"{name}: must be {allowed}, {why}", name)
     model = text_of(body.get("model") or DEFAULT_MODEL, "model")
     messages = list_of(body.get("messages"), "messages")
     turns = [_turn_of(message, f"messages[{index}]") for index, message in enumerate(messages)]
@@ -107,7 +106,7 @@ def _turn_of(given: object, at: str) -> judging_pb2.ChatTurn:
     message = object_of(given, at)
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        raise invalid(f"{at}.role: takes {', '.join(_ROLES)}", f"{at}.role")
+        raise invalid(f"{at}.role: must be one of {', '.join(_ROLES)}", f"{at}.role")
     content = message.get("content")
     if isinstance(content, str):
         return judging_pb2.ChatTurn(role=_ROLES[role], text=text_of(content, f"{at}.content"))
@@ -127,7 +126,7 @@ def _add_part(given: object, at: str, texts: list[str], images: list[types_pb2.I
         url = object_of(part.get("image_url"), f"{at}.image_url").get("url")
         images.append(types_pb2.Image(uri=text_of(url, f"{at}.image_url.url")))
     else:
-        raise invalid(f"{at}.type: takes text or image_url", f"{at}.type")
+        raise invalid(f"{at}.type: must be text or image_url", f"{at}.type")
 
 
 def _max_tokens(body: Mapping[str, Any]) -> int:
@@ -146,21 +145,21 @@ def _stops(given: object) -> list[str]:
 
 
 def chat_endpoint(gateway: Gateway) -> Endpoint:
-    """Return the endpoint that has a judge write."""
+    """Return the endpoint that lets a judge answer a chat."""
     method = method_at(f"/{JUDGING}/Complete")
 
     async def complete(request: Request) -> Response:
         read = json_body(gateway, request, lambda data: read_completion(read_object(data)))
         async with read as (message, options, body):
             reply = await call_unary(gateway, method, message, options, body)
-            assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy: it is the method's
+            assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy
         return JSONResponse(write_completion(reply, record_of(request.scope).request_id))
 
     return complete
 
 
 def judges_endpoint(gateway: Gateway) -> Endpoint:
-    """Return the endpoint that lists the judges that can be asked."""
+    """Return the endpoint that lists available judges."""
     method = method_at(f"/{MODELS}/List")
 
     async def judges(request: Request) -> Response:
@@ -168,7 +167,7 @@ def judges_endpoint(gateway: Gateway) -> Endpoint:
             options = call_options(request.scope, send_peer=gateway.upstream.private)
             await body.read()
             reply = await call_unary(gateway, method, models_pb2.ListModelsRequest(), options, body)
-            assert isinstance(reply, models_pb2.ListModelsResponse)  # noqa: S101 - for mypy: it is the method's
+            assert isinstance(reply, models_pb2.ListModelsResponse)  # noqa: S101 - for mypy
         return JSONResponse(models_body(reply))
 
     return judges

@@ -31,7 +31,7 @@ DECISIONS_PATH: Final = "/v1/decisions"
 
 
 class QuestionType(StrEnum):
-    """The kind of a question."""
+    """The type of a question."""
 
     NOUL = "noul"
     CHOICE = "choice"
@@ -40,7 +40,10 @@ class QuestionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a state, with label and description of each option; of a score its levels, the lowest first."""
+    """A question about a state, with a label and a description for each option.
+
+    A score's options are its levels, lowest first. `at` is the question's path in the request, for error messages.
+    """
 
     kind: QuestionType
     at: str
@@ -48,36 +51,39 @@ class Question:
     options: tuple[tuple[str, str], ...]
 
     def to_message(self) -> judging_pb2.DecisionQuestion:
-        """Return the question in the server's form."""
+        """Return the question for a request to the server."""
         options = [judging_pb2.DecisionOption(label=label, description=text) for label, text in self.options]
         return judging_pb2.DecisionQuestion(instructions=self.instructions, options=options)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The probabilities of a question's options, in their order, sum 1."""
+    """The probabilities of a question's options, in the options' order. They add up to 1."""
 
     probabilities: tuple[float, ...]
 
     @property
     def best(self) -> int:
-        """The most probable option, the first of those that are equally probable."""
+        """The index of the most probable option; the first one if several are equally probable."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
     @property
     def level(self) -> float:
-        """The mean of the levels' numbers, from 0."""
+        """The mean level, weighted by probability; the lowest level counts as 0, the next level as 1."""
         return math.fsum(number * share for number, share in enumerate(self.probabilities))
 
     @property
     def choice_confidence(self) -> float:
-        """0 where all options are equally probable, 1 where one is certain."""
+        """The confidence in the best option: 0 if all options are equally probable, 1 if one option is certain."""
         count = len(self.probabilities)
         return (count * self.probabilities[self.best] - 1) / (count - 1)
 
     @property
     def score_confidence(self) -> float:
-        """1 less the standard deviation of the level, in halves of the scale; 0 where the two ends share it."""
+        """The confidence in the mean level: 1 - S / H, with the level's standard deviation S and half the scale H.
+
+        The confidence is 0 if the lowest and the highest level each have probability 0.5.
+        """
         mean = self.level
         variance = math.fsum((number - mean) ** 2 * share for number, share in enumerate(self.probabilities))
         return 1 - math.sqrt(variance) / ((len(self.probabilities) - 1) / 2)
@@ -85,7 +91,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answers to the questions of a request, in their order; `prompt_tokens` is 0 where the number is not known."""
+    """The answers to a request's questions, in the same order; `prompt_tokens` is 0 if their number is unknown."""
 
     model: str
     answers: Sequence[Decided]
@@ -94,7 +100,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """Questions about a state, which is a text or a value of JSON, to a judge or to the metric `correctness`."""
+    """Questions for a judge or the metric `correctness` about a state. The state is a string or another JSON value."""
 
     model: str
     state: Any
@@ -102,19 +108,19 @@ class DecisionRequest:
     questions: tuple[Question, ...]
 
     def text(self) -> str:
-        """Return the state as a judge is shown it."""
+        """Return the state in the form that a judge sees."""
         return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
 
     def item(self) -> types_pb2.Item:
-        """Return the state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
+        """Return the item to grade from the state ``{"question", "references", "answer"}``; "question" is optional.
 
         Raises:
-            ProblemError: It is none.
+            ProblemError: The state has a different form.
         """
         state = object_of(self.state, self.at)
         if unknown := sorted(state.keys() - _KEYS):
             named = f"{self.at}.{unknown[0][:80]}"
-            raise invalid(f"{named}: there is no such field; an answer has {', '.join(sorted(_KEYS))}", named)
+            raise invalid(f"{named}: does not exist; the fields are: {', '.join(sorted(_KEYS))}", named)
         references = list_of(state.get("references"), f"{self.at}.references")
         return types_pb2.Item(
             question=text_of(state.get("question", ""), f"{self.at}.question"),
@@ -124,36 +130,36 @@ class DecisionRequest:
 
 
 def instructions_of(given: object, at: str) -> str:
-    """Return the text of a question; raise ProblemError if it is no text, or a blank one."""
+    """Return a question's instructions; raise ProblemError if they are not a string, or blank."""
     text = text_of(given, f"{at}.instructions")
     if not text.strip():
-        raise invalid(f"{at}.instructions: is blank", f"{at}.instructions")
+        raise invalid(f"{at}.instructions: must not be blank", f"{at}.instructions")
     return text
 
 
 def _request(body: Mapping[str, Any], state: object, at: str, read: Iterable[Question]) -> DecisionRequest:
-    """Return the request; raise ProblemError where there are too many or too few questions or options."""
+    """Return the request; raise ProblemError for a wrong number of questions or options, or a repeated label."""
     questions = tuple(read)
     if not 1 <= len(questions) <= MAX_QUESTIONS:
-        raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
+        raise invalid(f"questions: give 1 to {MAX_QUESTIONS} questions, not {len(questions)}", "questions")
     for question in questions:
         labels = [label for label, _ in question.options]
         if not 2 <= len(labels) <= MAX_OPTIONS:
-            raise invalid(f"{question.at}: {len(labels)} options, 2 to {MAX_OPTIONS} are allowed", question.at)
+            raise invalid(f"{question.at}: give 2 to {MAX_OPTIONS} options, not {len(labels)}", question.at)
         if len(set(labels)) < len(labels):
-            raise invalid(f"{question.at}: an option is there twice", question.at)
+            raise invalid(f"{question.at}: two options have the same label", question.at)
     return DecisionRequest(text_of(body.get("model") or "", "model"), state, at, questions)
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
-    """Return a request; raises ProblemError, which names the field."""
+    """Return the request from a body in OpenAI's format; raise ProblemError for an invalid body."""
     questions = list_of(body.get("questions"), "questions")
     read = (_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
     return _request(body, _state(body.get("input")), "input", read)
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
-    """Return the answer; `given` has the questions as they came."""
+    """Return the reply in OpenAI's format; `given` contains the posted questions."""
     return {
         "model": decisions.model,
         "answers": [
@@ -171,19 +177,19 @@ def write_openai(request: DecisionRequest, given: list[Any], decisions: Decision
 
 
 def _state(given: object) -> Any:
-    """Return the texts of the input, or its one value of JSON."""
+    """Return the joined text parts of the input, or its single JSON part."""
     if isinstance(given, str):
         return text_of(given, "input")
     parts: list[Any] = []
     for index, each in enumerate(list_of(given, "input")):
         message = object_of(each, f"input[{index}]")
         if message.get("type", "message") != "message":
-            raise invalid(f"input[{index}].type: takes message; other kinds are not read here", f"input[{index}].type")
+            raise invalid(f"input[{index}].type: must be message", f"input[{index}].type")
         parts += _parts(message.get("content"), f"input[{index}].content")
     if len(parts) == 1:
         return parts[0]
     if not all(isinstance(part, str) for part in parts):
-        raise invalid("input: takes one part of JSON, or texts", "input")
+        raise invalid("input: must contain either a single input_json part or only text parts", "input")
     return "\n".join(parts)
 
 
@@ -198,7 +204,7 @@ def _parts(content: object, at: str) -> list[Any]:
         elif part.get("type") == "input_json" and part.get("data") is not None:
             found.append(part["data"])
         else:
-            raise invalid(f"{at}[{index}].type: takes input_text or input_json", f"{at}[{index}].type")
+            raise invalid(f"{at}[{index}].type: must be input_text, or input_json with data", f"{at}[{index}].type")
     return found
 
 
@@ -212,7 +218,7 @@ def _openai_question(given: object, at: str) -> Question:
             return Question(QuestionType.CHOICE, at, instructions, _named(question, "choices", "value", at))
         case "score":
             return Question(QuestionType.SCORE, at, instructions, _named(question, "levels", "label", at))
-    raise invalid(f"{at}.type: takes predicate, choice, score", f"{at}.type")
+    raise invalid(f"{at}.type: must be predicate, choice or score", f"{at}.type")
 
 
 def _named(question: Mapping[str, Any], name: str, key: str, at: str) -> tuple[tuple[str, str], ...]:
@@ -245,23 +251,23 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
 
 
 def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
-    """Return the answer to a choice or a score, as both forms have it."""
+    """Return the members of an answer to a choice or a score that both formats contain."""
     if kind is QuestionType.CHOICE:
         return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
     return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}
 
 
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
-    """Return a request; raises ProblemError, which names the field."""
+    """Return the request from a System One body; raise ProblemError for an invalid body."""
     if body.get("state") is None:
-        raise invalid("state: is missing; it is what the questions are about", "state")
+        raise invalid("state: is missing; give the state that the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
     read = (_system_one_question(given, f"questions.{name}") for name, given in questions.items())
     return _request(body, body["state"], "state", read)
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
-    """Return the answer; `names` has the questions' names, in their order."""
+    """Return the System One reply; the keys of `names` are the questions' names, in order."""
     answers = {
         name: _system_one_answer(question, decided)
         for name, question, decided in zip(names, request.questions, decisions.answers, strict=True)
@@ -274,7 +280,7 @@ def _system_one_question(given: object, at: str) -> Question:
     question = object_of(given, at)
     kind = question.get("type")
     if kind not in list(QuestionType):
-        raise invalid(f"{at}.type: takes {', '.join(QuestionType)}", f"{at}.type")
+        raise invalid(f"{at}.type: must be one of {', '.join(QuestionType)}", f"{at}.type")
     options = _options(QuestionType(kind), question.get("criteria"), f"{at}.criteria")
     return Question(QuestionType(kind), at, instructions_of(question.get("instructions"), at), options)
 
@@ -293,7 +299,7 @@ def _options(kind: QuestionType, criteria: object, at: str) -> tuple[tuple[str, 
     if kind is QuestionType.NOUL:
         by_label = dict(options)
         if by_label.keys() != dict(NOUL).keys():
-            raise invalid(f'{at}: takes {{"false": TEXT, "true": TEXT}}', at)
+            raise invalid(f'{at}: must be {{"false": TEXT, "true": TEXT}}', at)
         return tuple((label, by_label[label]) for label, _ in NOUL)
     return options
 
@@ -308,11 +314,11 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
 
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
-    """Answer all questions of a request.
+    """Return the answers to all questions of a request.
 
     Raises:
-        ProblemError: What the server answers in place of a reply, or the failure of one question.
-        DisconnectedError: The caller went away.
+        ProblemError: The call has failed, or a question could not be answered.
+        DisconnectedError: The caller has disconnected.
     """
     if request.model == CORRECTNESS:
         return await _graded(gateway, request, options, body)
@@ -322,7 +328,7 @@ async def decide(gateway: Gateway, request: DecisionRequest, options: CallOption
         questions=[question.to_message() for question in request.questions],
     )
     reply = await call_unary(gateway, method_at(f"/{JUDGING}/Decide"), message, options, body)
-    assert isinstance(reply, judging_pb2.DecideResponse)  # noqa: S101 - for mypy: it is the method's
+    assert isinstance(reply, judging_pb2.DecideResponse)  # noqa: S101 - for mypy
     for question, decision in zip(request.questions, reply.decisions, strict=True):
         check_ok(decision, question.at)
     answers = [Decided(tuple(decision.probabilities)) for decision in reply.decisions]
@@ -332,7 +338,7 @@ async def decide(gateway: Gateway, request: DecisionRequest, options: CallOption
 async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     for question in request.questions:
         if question.kind is not QuestionType.NOUL:
-            detail = f"{question.at}.type: correctness answers whether an answer is right, which is no {question.kind}"
+            detail = f"{question.at}.type: the metric correctness answers no {question.kind}; name a judge in model"
             raise invalid(detail, f"{question.at}.type")
     message = scoring_pb2.ScoreRequest(
         items=[request.item()],
@@ -340,7 +346,7 @@ async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptio
         omit_diagnostics=True,
     )
     reply = await call_unary(gateway, method_at(f"/{SCORING}/Score"), message, options, body)
-    assert isinstance(reply, scoring_pb2.ScoreResponse)  # noqa: S101 - for mypy: it is the method's
+    assert isinstance(reply, scoring_pb2.ScoreResponse)  # noqa: S101 - for mypy
     (result,) = reply.items[0].results
     check_ok(result, request.at)
     answer = Decided((1 - result.score, result.score))
@@ -352,7 +358,7 @@ def decision_endpoint(
     read: Callable[[Mapping[str, Any]], DecisionRequest],
     write: Callable[[DecisionRequest, Any, Decisions], dict[str, Any]],
 ) -> Endpoint:
-    """Return the endpoint that answers questions in one of the forms: `read_…` and `write_…` of this module."""
+    """Return the endpoint for one format, given the format's functions `read_…` and `write_…` in this module."""
 
     def read_both(data: Buffer) -> tuple[dict[str, Any], DecisionRequest]:
         given = read_object(data)

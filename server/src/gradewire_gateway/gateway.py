@@ -1,15 +1,19 @@
-"""The state that all endpoints of one gateway share, and the law of what callers may take of it.
+"""The state that all endpoints of a gateway share, and the rules for sharing it among callers.
 
-Before the gateway reads a byte of a body, it checks three things in this order: the host has a place for the
-connection, the name in `Host` is the gateway's, and the caller has a place for the request. The server checks the
-token when it gets the call. A caller is a token that the server has accepted before. All other callers count by host,
-and requests with an unknown token count apart from requests without one, so neither can block the other. Hosts share
-the connections; callers share the requests and the bytes of bodies, lines and large replies. Nobody may hold more than
-remains free (`Budget`). If a host has no place left, its longest idle connection is closed, and those of callers with
-an accepted token last. Every head, body, line and write has a time limit (`Bounds`); after it, the gateway answers 408
-or closes the connection. A request keeps its place until the caller's machine has received the reply. The gateway
-writes replies in pieces, and reads the next message from the server when the caller has received the last one. A closed
-connection ends its call, and a call that ends closes its stream.
+Before reading a body, the gateway checks in this order whether the host may have another connection, whether the header
+`Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server checks
+the token when it receives the call.
+
+A caller is a token that the server has accepted before. Other requests are counted by host, and requests with an
+unknown token separately from requests without a token, so neither can block the other. Hosts share the connections.
+Callers share the requests in flight, and the bytes of bodies, lines and large replies. No host or caller may use more
+than it leaves free (`Budget`). If a host has no connections left, its longest idle connection is closed, and those of
+callers with an accepted token last.
+
+Every head, body, line and write has a time limit (`Bounds`). After it, the gateway answers 408 or closes the
+connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
+pieces, and reads the server's next message only after the caller's machine has received the last piece. If a connection
+closes, its call is cancelled; if a call ends, its stream ends.
 """
 
 import asyncio
@@ -34,22 +38,22 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """The state of a gateway; `open` and `close` belong to the event loop that serves.
+    """The state of a gateway. Call `open` and `close` on the event loop that serves.
 
     Attributes:
-        places: Requests in flight.
-        bytes_in_flight: Bytes of their bodies and replies.
-        tracing: Tracing of requests; None before `open`, and where nothing is traced.
-        closing: What is to be closed with it, before the channel is.
+        places: The budget for requests in flight.
+        bytes_in_flight: The budget for the bytes of bodies and replies in flight.
+        tracing: Tracing of requests; None before `open`, or if tracing is off.
+        closing: Resources that `close` closes before the channel.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.telemetry = GatewayTelemetry()
         bounds = settings.bounds
-        self.places = Budget(bounds.max_requests, "this caller has its share of the requests in flight")
+        self.places = Budget(bounds.max_requests, "this caller has its full share of the requests in flight")
         self.bytes_in_flight = Budget(
-            bounds.max_bytes_in_flight, "the bodies and replies of the requests in flight take too much memory"
+            bounds.max_bytes_in_flight, "the bodies and replies of the requests in flight need too much memory"
         )
         self.json = Json()
         self.tracing: Tracing | None = None
@@ -58,20 +62,20 @@ class Gateway:
 
     @property
     def upstream(self) -> Upstream:
-        """The server; a RuntimeError before `open`."""
+        """The connections to the server; raises RuntimeError before `open`."""
         if self._upstream is None:
             raise RuntimeError("the gateway is not open: serve the app with its lifespan")
         return self._upstream
 
     def open(self) -> None:
-        """Open the channel to the server; connects at the first call."""
+        """Open the channel to the server; it connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     def caller_of(self, scope: Scope) -> Hashable:
-        """Return the caller of a request, by which all that it may take is counted."""
+        """Return the caller whose budgets a request uses: an accepted token, or a host."""
         authorization = with_bearer(Headers(scope=scope).get("authorization", ""))
         if authorization in self.upstream.tokens:
             return authorization
@@ -79,20 +83,20 @@ class Gateway:
         return client and client[0], bool(authorization)
 
     def share_of(self, scope: Scope) -> Share:
-        """Return an empty share of the bytes in flight, for a request that has a record."""
+        """Return an empty share of the bytes in flight for a request, which must have a record."""
         return Share(self.bytes_in_flight, record_of(scope).caller)
 
     def body_of(self, scope: Scope, receive: Receive) -> Body:
-        """Return the body of a request, which is counted as its caller's."""
+        """Return a request's body, which counts toward its caller's share."""
         return Body(receive, Headers(scope=scope), self.settings.bounds, self.share_of(scope))
 
     async def json_of(self, scope: Scope, reply: bytes, kind: type[Message]) -> bytes:
-        """Return a reply to a request in JSON; raise ProblemError if waiting replies take too much memory."""
+        """Return a reply in JSON; raise ProblemError if the replies in flight need too much memory."""
         with self.share_of(scope) as share:
             return await self.json.write(reply, kind, share.hold)
 
     async def close(self) -> None:
-        """Close all that is open, the channel last."""
+        """Close the resources in `closing`, then the channel and tracing."""
         await self.closing.aclose()
         await asyncio.to_thread(self.json.close)
         if self._upstream is not None:

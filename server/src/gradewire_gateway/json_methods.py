@@ -1,4 +1,4 @@
-"""Every gRPC method over HTTP: JSON in and out, and a message a line (NDJSON) for streams."""
+"""Endpoints for all gRPC methods, with JSON requests and replies, and a message per line (NDJSON) for streams."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from gradewire_gateway.wire import Buffer, RpcMethod, unparsed
 JSON_TYPE = "application/json"
 T = TypeVar("T")
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
-"""Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+"""A function that answers a request, or raises ProblemError or DisconnectedError."""
 
 
 def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
@@ -50,11 +50,11 @@ def json_body(
 async def body_read_by(
     gateway: Gateway, request: Request, read: Callable[[Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Receive the JSON body of a request; yield the result of `read` for it, the options of its call, and the body.
+    """Receive a request's JSON body; yield the result of `read` on the body, the options for the call, and the body.
 
     Raises:
-        ProblemError: The body or a header cannot be used.
-        DisconnectedError: The caller went away.
+        ProblemError: The body or a header is invalid.
+        DisconnectedError: The caller has disconnected.
     """
     with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(JSON_TYPE)
@@ -67,11 +67,11 @@ async def body_read_by(
 
 
 async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options: CallOptions, body: Body) -> Any:
-    """Call the server for as long as the caller is there; the body of the HTTP request is read to its end before.
+    """Call the server, after the HTTP body has been read to its end; cancel the call if the caller disconnects.
 
     Raises:
-        ProblemError: What the server answers in place of a reply.
-        DisconnectedError: The caller went away; the call is cancelled.
+        ProblemError: The call has failed.
+        DisconnectedError: The caller has disconnected.
     """
     with calling(options, method.path) as traced:
         call = gateway.upstream.unary(method, request, traced)
@@ -85,7 +85,7 @@ async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options
         finally:
             gone.cancel()
             answer.cancel()
-            call.cancel()  # in case nobody has waited for it yet
+            call.cancel()  # in case `answer` was cancelled before it waited for the call
 
 
 async def reply_of(call: asyncio.Task[Any]) -> Any:
@@ -103,10 +103,11 @@ LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
 
 
 class StreamMethod:
-    """An ASGI app that answers one method.
+    """An ASGI app for one streaming method.
 
-    A failure before the first message is a problem; later it is the last line, ``{"error": {…}}``. A body of lines and
-    its answer run side by side, so a caller that sends more than the server's window must read while it writes.
+    If the call fails before the first reply, the app returns a problem; after that, the last line is
+    ``{"error": {…}}``. The app sends replies while it still reads lines, so a caller that sends more than the server's
+    window must read while it writes.
     """
 
     def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
@@ -114,7 +115,7 @@ class StreamMethod:
         self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request, or raise ProblemError or DisconnectedError."""
         gateway, kind = self._gateway, self._method.reply_type
         with gateway.body_of(scope, receive) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
@@ -137,7 +138,7 @@ class StreamMethod:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[bytes]:
-        """Yield the replies of the server; raises ProblemError, and DisconnectedError once the caller is gone."""
+        """Yield replies; raise ProblemError if the call fails, or DisconnectedError if the caller disconnects."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -166,7 +167,10 @@ class StreamMethod:
 
 
 class _Writer:
-    """The writer of a body's lines to a call; then it waits for the caller to go. Either failure ends the call."""
+    """A writer that sends a body's lines to a call, then waits until the caller disconnects, and cancels the call.
+
+    An error also cancels the call.
+    """
 
     def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:
         self._gateway = gateway
@@ -183,7 +187,7 @@ class _Writer:
             self._end(DisconnectedError())
         except CallClosedError:
             pass  # the reader of the call handles it
-        except Exception as error:  # noqa: BLE001 - the reader raises it: the call would wait for lines that do not come
+        except Exception as error:  # noqa: BLE001 - the reader raises it; otherwise the call would wait for more lines
             self._end(error)
 
     def _end(self, why: Exception) -> None:

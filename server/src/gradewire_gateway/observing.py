@@ -1,4 +1,4 @@
-"""Log and metrics of requests: one JSON line each, stable names."""
+"""The gateway's metrics, and its request log with a JSON line for each request."""
 
 import json
 import logging
@@ -16,20 +16,20 @@ _NO_ROUTE: Final = "other"
 
 
 class GatewayTelemetry:
-    """The metrics of the gateway in a registry of their own; labels are bounded: its routes and statuses of HTTP."""
+    """The gateway's metrics, in a separate registry. Label values are only the gateway's routes and HTTP statuses."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._requests = Counter(
             "gradewire_gateway_requests",
-            "HTTP requests that have ended, by route and status; 499: the caller went away.",
+            "Finished HTTP requests by route and status; 499 means that the caller disconnected.",
             ("route", "status"),
             registry=self.registry,
         )
         self._duration = Histogram(
             "gradewire_gateway_request_duration_seconds",
-            "Time from a request's head to the end of its answer.",
+            "Time from a request's head to the end of its reply.",
             ("route",),
             registry=self.registry,
             buckets=_DURATION_BUCKETS_S,
@@ -39,13 +39,13 @@ class GatewayTelemetry:
         )
 
     def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count a request that has ended; `route` is empty where the gateway has no such path."""
+        """Count a finished request; `route` is empty if the gateway does not have the path."""
         self._requests.labels(route or _NO_ROUTE, str(status)).inc()
         self._duration.labels(route or _NO_ROUTE).observe(duration_s, exemplar)
 
 
 _PER_S: Final = 200
-"""Requests that are logged in a second; of the others one line tells the number."""
+"""Maximum number of requests to log per second; a line reports the number of omitted requests."""
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
@@ -53,7 +53,7 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of requests that have ended: of successful ones a share (0 to 1), and so many a second in all."""
+    """The log of finished requests: all failures and a share (0 to 1) of successes, up to a maximum per second."""
 
     def __init__(self, share: float = 1.0, stream: TextIO | None = None) -> None:
         self._share = share
@@ -63,7 +63,7 @@ class RequestLog:
         self._omitted = 0
 
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
-        """Log a request that has ended."""
+        """Log a finished request."""
         fine = record.status < 400 and record.code == "ok"
         if fine and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
             return
@@ -93,7 +93,7 @@ class RequestLog:
         )
 
     def close(self) -> None:
-        """Log the number of requests that were left out."""
+        """Log the number of omitted requests."""
         self._report_omitted()
 
     def _report_omitted(self) -> None:
@@ -108,10 +108,10 @@ class RequestLog:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter of messages of the gateway and of its libraries, as JSON."""
+    """A formatter that writes messages of the gateway and its libraries in JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return the message on one line."""
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
@@ -124,7 +124,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_log(level: str) -> None:
-    """Send what is logged to stderr as JSON lines."""
+    """Write all log messages to stderr in JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

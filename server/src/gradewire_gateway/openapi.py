@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document of a gateway: its methods from their descriptors, all other endpoints from ``openapi.json``.
+"""The gateway's OpenAPI 3.1 document: gRPC methods from their descriptors, other endpoints from ``openapi.json``.
 
-Schemas of messages and enums are JSON Schemas (2020-12) of the JSON form of protobuf.
+The schemas of messages and enums are JSON Schemas (2020-12) for protobuf's JSON format.
 """
 
 import json
@@ -23,12 +23,12 @@ _PAGE_PATHS: Final = ("/", ACCESS_PATH, REPORT_PATH)
 _PAGE_SCHEMAS: Final = ("PageAccess", "ScoredRow")
 _WITHOUT_PROBLEMS: Final = ("/", "/healthz", "/openapi.json")
 _OWN_STATUSES: Final = (408, 413, 415, 421)
-"""Statuses of the gateway itself, beside those that gRPC codes become."""
+"""Statuses that only the gateway itself returns, in addition to the statuses for gRPC codes."""
 _TEXT_INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: "^-?[0-9]{1,18}$",
     FieldDescriptor.CPPTYPE_UINT64: "^[0-9]{1,19}$",
 }
-"""64 bits are texts: a number of JavaScript has 53."""
+"""Patterns for 64-bit integers, which are strings in JSON because JavaScript's numbers have only 53 bits."""
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
@@ -72,8 +72,8 @@ def _operation(method: RpcMethod, schemas: "Schemas", problems: Schema) -> Schem
 def _content(schema: Schema, *, lines: bool) -> dict[str, Any]:
     if not lines:
         return {JSON_TYPE: {"schema": schema}}
-    # OpenAPI 3.1 has no word for a sequence of messages; 3.2 has this one.
-    note = "A message a line."
+    # Use an extension like OpenAPI 3.2's `itemSchema`, because 3.1 has no keyword for a sequence of messages.
+    note = "One message per line."
     return {LINES_TYPE: {"schema": {"type": "string", "description": note}, "x-item-schema": schema}}
 
 
@@ -85,7 +85,7 @@ def _problems() -> dict[str, Any]:
     }
     return {
         str(status): {
-            "description": f"A problem: {', '.join(codes[status])}." if codes[status] else "A problem of the gateway.",
+            "description": f"A problem: {', '.join(codes[status])}." if codes[status] else "A problem in the gateway.",
             "content": {MEDIA_TYPE: {"schema": reference("Problem")}},
         }
         for status in statuses
@@ -93,18 +93,18 @@ def _problems() -> dict[str, Any]:
 
 
 def reference(name: str) -> Schema:
-    """Points to a schema of the document."""
+    """Return a reference to a schema in the document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def described(name: str) -> Schema:
-    """Return what the protos say of something, by its full name."""
+    """Return the description of a proto element, given its full name; empty if the element has no comment."""
     comment = all_comments().get(name)
     return {"description": comment} if comment else {}
 
 
 class Schemas:
-    """The schemas of messages and of all that is in them, by the message's name without its package."""
+    """The schemas of messages and of the messages and enums in them, by name without the package."""
 
     def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
@@ -113,7 +113,7 @@ class Schemas:
         """Return a reference to a message's schema."""
         name = _name(descriptor)
         if name not in self.found:
-            self.found[name] = {}  # a message may hold itself
+            self.found[name] = {}  # a message may contain a message of its own type
             self.found[name] = {
                 **described(descriptor.full_name),
                 "type": "object",
@@ -150,7 +150,7 @@ class Schemas:
 
 
 def _enum_description(descriptor: EnumDescriptor) -> Schema:
-    """Return the description of an enum with those of its values, for which JSON Schema has no place."""
+    """Return an enum's description, followed by its values' descriptions, for which JSON Schema has no keyword."""
     comments = all_comments()
     values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
     texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
@@ -173,14 +173,14 @@ def _scalar(field: FieldDescriptor) -> Schema:
 
 
 def _default(field: FieldDescriptor) -> object:
-    """Return what a field that is left out of JSON means."""
+    """Return the value that a field has if it is missing in JSON."""
     if field.type == FieldDescriptor.TYPE_BYTES:
         return ""
     return str(field.default_value) if field.cpp_type in _TEXT_INTEGERS else field.default_value
 
 
 def _choices(descriptor: Descriptor) -> Schema:
-    """At most one field of each oneof, but for those that only say whether a field is there."""
+    """Return the rule that each oneof has at most one field; skip oneofs that only mark a field as optional."""
     groups = [
         [field.json_name for field in oneof.fields]
         for oneof in descriptor.oneofs

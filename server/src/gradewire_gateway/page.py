@@ -1,4 +1,4 @@
-"""The page at the gateway's own address: its files, its access, and the report of rows with labels."""
+"""The gateway's web page: its files, the check of the caller's access, and reports on labelled rows."""
 
 import asyncio
 import base64
@@ -33,16 +33,16 @@ ACCESS_PATH: Final = "/page/access"
 _UNAUTHENTICATED: Final = 401
 _FORBIDDEN: Final = 403
 _REPORT_NEEDS: Final = ("jinja2", "numpy", "scipy")
-"""Packages of the extra `agree`."""
+"""Packages in the extra `agree`."""
 
 
 def can_report() -> bool:
-    """Return True if what makes reports is installed here."""
+    """Return True if the packages that reports need are installed."""
     return all(find_spec(name) is not None for name in _REPORT_NEEDS)
 
 
 async def _access(gateway: Gateway, request: Request) -> Response:
-    """Return the rights of a token; raise ProblemError where the server cannot be asked."""
+    """Return what the caller's token permits; raise ProblemError if the server does not answer."""
     refused = await _refusal(gateway, request, f"/{MODELS}/List", models_pb2.ListModelsRequest())
     given = bool(request.headers.get("authorization"))
     if refused is not None and refused.status != _UNAUTHENTICATED:
@@ -61,7 +61,7 @@ async def _access(gateway: Gateway, request: Request) -> Response:
 
 
 async def _scoring_refusal(gateway: Gateway, request: Request) -> Problem | None:
-    """Return why the caller may not score now, None where it may; ask with a request without items."""
+    """Return why the caller cannot score now, or None; check it with a request without items."""
     return await _refusal(gateway, request, f"/{SCORING}/Score", scoring_pb2.ScoreRequest())
 
 
@@ -76,7 +76,7 @@ async def _refusal(gateway: Gateway, request: Request, path: str, message: Messa
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """Return why the token is refused; empty where it is not, or where the server is busy and does not say."""
+    """Return why the server forbids a call; empty if the call is allowed, or fails for another reason."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -87,12 +87,12 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
-"""The files that `gradewire agree --html` puts into a page, in its order."""
+"""The files that `gradewire agree --html` puts into a report, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file of the page as it is sent."""
+    """A file of the page, in the form in which it is sent."""
 
     path: str
     content: bytes
@@ -100,7 +100,7 @@ class PageFile:
     etag: str
 
     async def response(self, request: Request) -> Response:
-        """Return the file, or 304 if the browser has this very content."""
+        """Return the file, or 304 if the browser already has this content."""
         headers = {"etag": self.etag, "cache-control": "no-cache", **_policy_headers()}
         if self.etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
             return Response(status_code=304, headers=headers)
@@ -108,7 +108,7 @@ class PageFile:
 
 
 def page_files() -> Iterator[PageFile]:
-    """Yield all files of the page, the page itself at ``/``."""
+    """Yield all files of the page; the HTML file has the path ``/``."""
     for file in sorted(resources.files("gradewire_gateway").joinpath("static").iterdir(), key=lambda one: one.name):
         suffix = Path(file.name).suffix
         if suffix in _TYPES:
@@ -142,9 +142,10 @@ def _policy_headers() -> dict[str, str]:
 
 
 def _report_digests() -> dict[str, str]:
-    """Digests of the report's own script and style: its frame inherits the page's policy, and may run these alone.
+    """Return the digests of a report's script and style.
 
-    They are read beside the client and not through it: importing it would bring all that it needs into this process.
+    A report's frame inherits the page's policy, so the policy must allow this script and style. Their files are read
+    without importing `gradewire_cli`, because the import would load many more packages into this process.
     """
     client = find_spec("gradewire_cli")
     places = [] if client is None else list(client.submodule_search_locations or ())
@@ -159,15 +160,15 @@ def _report_digests() -> dict[str, str]:
 
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire_cli.agree.scored_rows"
-"""Known by its name alone: the gateway imports nothing of the client."""
+"""The module that makes reports, given by its name because the gateway must not import `gradewire_cli`."""
 _MISSING: Final = "a report needs more packages on the gateway's machine. Run: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
 
 
 async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
-    """Return the report of rows; raise ProblemError or DisconnectedError if it cannot be made.
+    """Return the report on the posted rows; raise ProblemError or DisconnectedError if there is no report.
 
-    A process makes it, one at a time: computing it would hold up the event loop.
+    A separate process makes the report, because the work would block the event loop. Only one report is made at a time.
     """
     with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(*LINE_TYPES)
@@ -176,7 +177,7 @@ async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> R
         refused = await _scoring_refusal(gateway, request)
         if refused is not None:
             raise ProblemError(refused)
-        _check_free(making)  # before its rows are read into memory
+        _check_free(making)  # before reading the rows into memory
         lines = await body.read()
         record_of(request.scope).request_bytes = body.size_bytes
         _check_free(making)
@@ -187,7 +188,7 @@ async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> R
 
 def _check_free(making: asyncio.Lock) -> None:
     if making.locked():
-        raise too_busy("another report is being made")
+        raise too_busy("another report is being made; try again")
 
 
 async def _run(lines: bytearray, body: Body) -> bytes:
@@ -210,7 +211,7 @@ async def _run(lines: bytearray, body: Body) -> bytes:
             return _checked(process.returncode, page, errors.decode(errors="replace").strip())
         if gone.done():
             raise DisconnectedError
-        detail = f"the report took longer than {_TIMEOUT_S:g} s: make it of fewer rows, or with gradewire agree"
+        detail = f"the report took longer than {_TIMEOUT_S:g} s: send fewer rows, or run gradewire agree"
         raise ProblemError(Problem(504, "deadline_exceeded", detail))
     finally:
         gone.cancel()
@@ -225,11 +226,11 @@ def _checked(code: int | None, page: bytes, errors: str) -> bytes:
         return page
     if code == ExitCode.UNUSABLE:
         raise invalid(errors.removeprefix("Error: "))
-    raise RuntimeError(f"making a report ended with exit code {code}: {errors}")
+    raise RuntimeError(f"{_PROGRAM} ended with exit code {code}: {errors}")
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
-    """Return the page, its files, who may use it, and its reports; none where the setting says so."""
+    """Return the routes of the page, its files, the access check and reports; empty if the page is turned off."""
     if not gateway.settings.page:
         return []
     return [

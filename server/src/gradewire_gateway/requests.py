@@ -1,4 +1,4 @@
-"""One HTTP request: the options of its call, and its record for log and metrics."""
+"""An HTTP request's options for its call to the server, and its record for log and metrics."""
 
 import base64
 import re
@@ -24,19 +24,19 @@ _BASIC: Final = "basic "
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""A value that a header of gRPC can carry, and longer than any token."""
+"""Header values that gRPC can send. The length limit is above the length of any token."""
 
 
 @dataclass(slots=True)
 class RequestRecord:
-    """Facts about a request, gathered while it is answered.
+    """Data about a request for log and metrics, collected while the request is answered.
 
     Attributes:
-        peer: Host and port of the caller, ``127.0.0.1:50514``.
-        caller: The one whose share of the gateway it takes; see `gradewire_gateway.gateway`.
-        route: Path as the gateway knows it; empty where it has none such.
-        code: gRPC code in lower case; "ok" until something fails.
-        status: Of HTTP; 0 until the answer begins.
+        peer: The caller's host and port, ``127.0.0.1:50514``.
+        caller: The caller whose budgets the request uses; see `gradewire_gateway.gateway`.
+        route: The request's path; "" if the gateway does not have this path.
+        code: The gRPC code in lower case; "ok" until something fails.
+        status: The HTTP status; 0 until the reply starts.
     """
 
     request_id: str
@@ -51,7 +51,7 @@ class RequestRecord:
 
 
 def new_record(scope: Scope) -> RequestRecord:
-    """Make the record of a new request; `record_of` finds it again."""
+    """Create the record of a new request; `record_of` returns it later."""
     given = Headers(scope=scope).get(REQUEST_ID_KEY, "")
     request_id = given if _REQUEST_ID.fullmatch(given) else f"http-{secrets.token_hex(8)}"
     client: tuple[str, int] | None = scope.get("client")
@@ -67,11 +67,11 @@ def record_of(scope: Scope) -> RequestRecord:
 
 
 def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
-    """Return the options that the headers of a request give its call; raise ProblemError for an unusable header."""
+    """Return the options for a request's call, read from its headers; raise ProblemError for an invalid header."""
     headers, record = Headers(scope=scope), record_of(scope)
     metadata = [(REQUEST_ID_KEY, record.request_id)]
     authorization = headers.get("authorization", "")
-    if _VISIBLE.fullmatch(authorization):  # anything else is no token of any server
+    if _VISIBLE.fullmatch(authorization):  # no token contains other characters
         metadata.append((AUTHORIZATION_KEY, authorization))
     if send_peer and _VISIBLE.fullmatch(record.peer):
         metadata.append((PEER_KEY, record.peer))
@@ -81,7 +81,7 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
     elif not span.is_sampled:
         metadata += span.metadata()
     elif EVALUATED_KEY not in headers:
-        # To the server the caller would be this gateway.
+        # Name the caller's span, because the server would otherwise take the gateway's span for it.
         metadata += [(EVALUATED_KEY, value) for _, value in _passed_on(headers, TRACEPARENT_KEY)]
     metadata += _passed_on(headers, EVENTS_KEY, EVALUATED_KEY)
     traced = span if span is not None and span.is_sampled else None
@@ -89,23 +89,23 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
 
 
 def with_bearer(authorization: str) -> str:
-    """Return the value of the header `Authorization` with a bearer token, "" for Basic credentials without one.
+    """Return the header `Authorization` with a bearer token; "" for Basic credentials without a token.
 
-    Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
-    credentials: there the password is taken for the token.
+    Frameworks' clients cannot send a bearer token. For ``http://user:TOKEN@host/`` they send Basic credentials, so the
+    gateway uses their password as the token.
     """
     if not authorization.lower().startswith(_BASIC):
         return authorization
     try:
         credentials = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode("ascii")
-    except ValueError:  # binascii.Error and UnicodeDecodeError too
+    except ValueError:  # also binascii.Error and UnicodeDecodeError
         return ""
     token = credentials.partition(":")[2]
     return bearer(token) if token.isprintable() and token else ""
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
-    """Return the headers that are passed on unchanged, without those that gRPC cannot carry."""
+    """Return the headers to pass on unchanged, except values that gRPC cannot send."""
     return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 
@@ -119,6 +119,6 @@ def _timeout_s(headers: Headers) -> float | None:
         return None
     if not _TIMEOUT_MS.fullmatch(given) or int(given) == 0:
         raise invalid(
-            f"the header {TIMEOUT_HEADER} is not a number of milliseconds from 1 to 9999999999", TIMEOUT_HEADER
+            f"the header {TIMEOUT_HEADER} must be a number of milliseconds from 1 to 9999999999", TIMEOUT_HEADER
         )
     return int(given) / 1000

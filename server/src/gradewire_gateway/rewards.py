@@ -1,4 +1,4 @@
-"""Reward posts of RL frameworks: the client's rewards behind the gateway."""
+"""Endpoints for reward posts from RL frameworks. The client library computes the rewards."""
 
 import asyncio
 import json
@@ -39,39 +39,39 @@ SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 _MOST_IDLE: Final = 256
-"""Each takes some kilobytes; a caller who comes back later gets another one."""
+"""Maximum number of scorers to keep, a few kilobytes each. A caller without a scorer gets a new scorer."""
 
 _MOST_SAMPLES: Final = 4096
-"""Samples of one post: as many as the server takes items in a request, unless it is set otherwise."""
+"""Maximum number of samples in a post, equal to the server's default maximum of items in a request."""
 _READ_AT_A_TIME: Final = 100_000
-"""Characters that are read in some tens of milliseconds; then the thread goes on with what others have posted."""
+"""Characters to read before the thread continues with other posts; reading them takes some tens of milliseconds."""
 
 T = TypeVar("T")
 
 
 def caller_of(options: CallOptions) -> Metadata:
-    """Return the metadata of calls for the caller of a call: callers with the same may share one."""
+    """Return the metadata that identifies the caller of a request. Requests with equal metadata may share calls."""
     given = dict(options.metadata)
     authorization = with_bearer(given.get(AUTHORIZATION_KEY, ""))
     host = given.get(PEER_KEY, "").rpartition(":")[0]
-    peer = f"{host}:0" if host else ""  # a port says nothing
+    peer = f"{host}:0" if host else ""  # the port does not identify a caller
     return tuple((key, value) for key, value in ((AUTHORIZATION_KEY, authorization), (PEER_KEY, peer)) if value)
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """Return a post whose rewards cannot be given: what the server said of the call, or why none was made."""
+    """Return the problem for a post without rewards: the server's error, or the reason why no call was made."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
     if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
         return ProblemError(Problem(503, "unavailable", str(error), retry_after_s=1.0))
-    if isinstance(error, InvalidRequest):  # posts were read before, so a setting of this gateway is wrong
+    if isinstance(error, InvalidRequest):  # the post was valid, so a setting of this gateway is wrong
         return ProblemError(Problem(400, "failed_precondition", str(error)))
     return ProblemError(Problem(500, "internal", str(error)))
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """Return a post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
+    """Return the problem for a post if a sample has no reward: 503 if a retry may help, else 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
@@ -88,10 +88,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """Return a scorer with the settings of a gateway; without a transport only to see whether they can be used.
+    """Return a scorer with a gateway's settings; without a transport, only check the settings.
 
     Raises:
-        InvalidRequest: They cannot; the message names the setting without its `rewards_`.
+        InvalidRequest: A setting is invalid. The message names the setting without the prefix `rewards_`.
     """
     given = asdict(settings) | {"hold_s": settings.deadline_s * 2 / 3}
     del given["slime_key"]
@@ -105,7 +105,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """The scorers of the callers, one for each; of those that nobody uses `most_idle` are kept."""
+    """The callers' scorers, one for each caller. If there are more than `most_idle`, scorers not in use are closed."""
 
     def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
         self._make = make
@@ -117,7 +117,7 @@ class CallerScorers:
 
     @asynccontextmanager
     async def of(self, caller: Hashable) -> AsyncIterator[RewardScorer]:
-        """Yield the scorer of a caller, for as long as the context lasts."""
+        """Yield the caller's scorer, which stays open until the context ends."""
         lent = self._lent.get(caller)
         if lent is None:
             lent = self._lent[caller] = _CallerScorer(self._make(caller))
@@ -131,7 +131,7 @@ class CallerScorers:
                 await self._drop_idle()
 
     async def close(self) -> None:
-        """End what they have in work."""
+        """Close all scorers, and end their pending work."""
         lent, self._lent = self._lent, OrderedDict()
         for each in lent.values():
             await each.scorer.aclose()
@@ -149,21 +149,21 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     SEED_PATH: posts.seed_session,
     AGGREGATE_PATH: posts.aggregate_metrics,
 }
-"""Those that are answered without a server."""
+"""Functions that answer posts without the server, by path."""
 
 
 def reward_counter(registry: CollectorRegistry) -> Counter:
-    """Return the counter of rewards: one that a framework masks has a reply of 200, so statuses of HTTP do not tell."""
+    """Return the counter of rewards. HTTP statuses cannot count failures, since masked failures have a reply of 200."""
     return Counter(
         "gradewire_gateway_rewards",
-        "Samples of reward posts, by route and status of the result (OK: it has a score).",
+        "Samples in reward posts by route and result status; OK means that the sample has a score.",
         ("route", "status"),
         registry=registry,
     )
 
 
 def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
-    """Return the endpoint of each path; what they open is closed with the gateway."""
+    """Return the endpoint for each path. The gateway closes the endpoints' scorers."""
     settings = gateway.settings.rewards
 
     def make(caller: Metadata) -> RewardScorer:
@@ -184,7 +184,7 @@ def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
 
 
 def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
-    """Return the endpoint for posts of one form; those that come together share calls to the server."""
+    """Return the endpoint for posts in one format; posts that arrive together share calls to the server."""
 
     def read(data: Buffer) -> tuple[Body, Sequence[RewardSample]]:
         posted = read_object(data)
@@ -208,7 +208,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
 
 async def _answers(gateway: Gateway, samples: Sequence[RewardSample], size_bytes: int) -> list[Answer]:
-    """Return the answers of the samples of a post of so many bytes, which are read beside those of other posts."""
+    """Return the answers in a post's samples. While a large post (`size_bytes`) is read, other posts get their turn."""
     extraction: Any = gateway.settings.rewards.extraction
     answers: list[Answer] = []
 
@@ -231,7 +231,7 @@ async def _rewards(
     timeout_s: float | None,
     body: RequestBody,
 ) -> list[Reward]:
-    """Return the rewards; end the calls when the caller goes away."""
+    """Return the rewards; cancel the calls if the caller disconnects."""
     deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
     scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s, answers=answers))
     gone = asyncio.ensure_future(body.disconnected())
@@ -266,7 +266,7 @@ def _plain_reply(data: Buffer, write: Callable[[Body], PostReply]) -> bytes:
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """Return what is read of a post; raises ProblemError where it cannot be."""
+    """Return the result of `read`; raise ProblemError if the post is invalid."""
     try:
         return read()
     except InvalidRequest as error:
@@ -283,9 +283,9 @@ def _written(reply: PostReply) -> Response:
         raise problem_of_reply(reply)
     content = StringIO()
     try:
-        # In ASCII: what was posted comes back in replies, and JSON may hold halves of pairs, which UTF-8 cannot carry.
-        # In pieces: `dumps`, and a join of them all, would keep other threads waiting.
+        # Write ASCII, because replies contain posted strings, and UTF-8 cannot encode lone surrogates in them.
+        # Write in pieces, because `dumps` would block other threads.
         content.writelines(_ENCODER.iterencode(reply.body))
     except ValueError as error:
-        raise InvalidRequest(f"the body holds a number that JSON does not have ({error})") from error
+        raise InvalidRequest(f"the body contains a number that JSON does not allow ({error})") from error
     return Response(content.getvalue(), reply.status, dict(reply.headers), JSON_TYPE)

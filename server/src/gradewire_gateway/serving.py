@@ -1,4 +1,4 @@
-"""Serve a gateway with uvicorn until a signal stops it, alone or as a child of the server."""
+"""Serve a gateway with uvicorn until a signal, in a separate program or in a child process of the server."""
 
 import asyncio
 import gc
@@ -30,14 +30,14 @@ _READ_BYTES: Final = 8 << 10
 
 
 class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
-    """A connection of uvicorn's HTTP/1.1 with bounds that it does not have by itself.
+    """An HTTP/1.1 connection of uvicorn with limits that uvicorn lacks.
 
-    It gets few bytes in one turn of the event loop: a chunk of one byte takes h11 as long as any other.
+    It reads few bytes in one turn of the event loop, because h11 needs as long for one byte as for a large chunk.
 
     Attributes:
-        bounds: Seconds for a head and for a write.
-        places: Connections that are open, by host.
-        idle: Those of each host that answer nothing, the longest idle first.
+        bounds: The time limits for a head and for a write.
+        places: The budget for open connections, which hosts share.
+        idle: Each host's connections without a request, longest idle first.
     """
 
     bounds: ClassVar[Bounds]
@@ -50,9 +50,9 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     _write_timer: asyncio.TimerHandle | None = None
 
     @override
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's signature
         super().connection_made(transport)
-        self._received = memoryview(bytearray(_READ_BYTES))  # TLS writes into slices of it
+        self._received = memoryview(bytearray(_READ_BYTES))  # TLS writes into slices of the buffer
         self._host = self.client[0] if self.client else ""
         self._place = Share(self.places, self._host)
         try:
@@ -60,7 +60,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         except ProblemError:
             transport.abort()
             return
-        # A write is paused while a single byte waits, so that the time limit of writes is one of all bytes.
+        # Pause writing while even a single byte waits, so that the time limit for writes applies to all bytes.
         transport.set_write_buffer_limits(high=1, low=0)
         self._set_idle()
         self._watch_head()
@@ -92,7 +92,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         scope: Any = self.cycle.scope
         self._has_token = isinstance(record_of(scope).caller, str)
         self._set_idle()
-        # From here uvicorn's own keep-alive time runs, but for what was sent before the reply was.
+        # From here uvicorn's keep-alive timeout runs, except if the caller still sends a body or has sent another head.
         if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:
             self._watch_head()
 
@@ -108,10 +108,10 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         super().resume_writing()
 
     def _take_place(self) -> None:
-        """Take a place of the host's share; if no place is left, close the host's longest idle connection.
+        """Count the connection toward the host's share. If the share is used up, close the longest idle connection.
 
-        Connections whose last request had no accepted token are closed first, so that callers without a token do not
-        disconnect those of the same host who have one.
+        Connections whose last request had no accepted token are closed first. So callers without a token cannot
+        disconnect callers with a token on the same host.
         """
         try:
             self._place.hold(1)
@@ -124,7 +124,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
             self._place.hold(1)
 
     def leave(self) -> None:
-        """Give its place back, before it is closed."""
+        """Stop counting the connection, because it will be closed."""
         self._place.hold(0)
         self._set_busy()
 
@@ -142,7 +142,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         return self.conn.our_state in {h11.IDLE, h11.DONE}
 
     def _watch_head(self) -> None:
-        """Limit the time between requests: for a head, and for the rest of a body before it."""
+        """Limit the time between requests, in which the rest of the last body and the next head must arrive."""
         if self._is_between_requests():
             self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
             return
@@ -155,16 +155,16 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
-"""Seconds for requests in flight after a request to stop."""
+"""Maximum time for requests in flight after a signal to stop, in seconds."""
 _SWITCH_S: Final = 0.0005
 _EVENTS_AT_ONCE: Final = 32
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Connections accepted in one turn of the event loop, which take a few milliseconds."""
+"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):
-    """A server whose queue of new connections is longer than what it takes of it at once, which asyncio has as one."""
+    """A server that queues more new connections than it accepts at once. asyncio has one setting for both."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -174,11 +174,11 @@ class _Server(uvicorn.Server):
 
 
 class ListenError(OSError):
-    """The address cannot be listened on."""
+    """An error raised if the gateway cannot listen on an address."""
 
 
 def bind(listen: ListenSettings) -> socket.socket:
-    """Return a socket that listens; raise ListenError if it cannot."""
+    """Return a listening socket; raise ListenError if the address cannot be used."""
     try:
         found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
@@ -186,8 +186,8 @@ def bind(listen: ListenSettings) -> socket.socket:
         return socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         raise ListenError(
-            f"cannot listen on {listen.host}:{listen.port}: {error.strerror or error}; choose another with --host and "
-            "--port"
+            f"cannot listen on {listen.host}:{listen.port}: {error.strerror or error}; choose another address with "
+            "--host and --port"
         ) from error
 
 
@@ -216,8 +216,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve on an event loop of its own until SIGTERM or SIGINT; arguments and errors as of `serve`."""
-    # uvicorn raises the signals that it was stopped by once more when it is done: they have had their effect.
+    """Serve like `serve`, but on a new event loop."""
+    # At its end, uvicorn re-raises the signals that stopped it. Ignore them, because they have had their effect.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -227,16 +227,16 @@ def run(
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve on a socket of `bind`, which is closed at the end, until `until` returns, or until SIGTERM or SIGINT.
+    """Serve on a socket from `bind` until `until` returns, or until SIGTERM or SIGINT; then close the socket.
 
     Raises:
         OSError: A PEM file cannot be read.
     """
-    gc.freeze()  # a collection of all that was imported takes 20 ms
-    # Bodies are read on a thread, and the event loop would wait 5 ms for it each time that it has something to do.
+    gc.freeze()  # a collection of all imported objects takes 20 ms
+    # A thread parses large bodies. With Python's default interval, the event loop would wait 5 ms for every turn.
     sys.setswitchinterval(_SWITCH_S)
-    # Connections inherit it. asyncio leaves it out where a socket does not name its protocol, and each reply on a kept
-    # connection would wait 40 ms until the caller's machine says that it has the head.
+    # Connections inherit TCP_NODELAY. asyncio sets it only for sockets that name their protocol. Without it, each reply
+    # on a kept connection would wait 40 ms until the caller's machine acknowledges the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = _Server(_config(settings))
     if until is None:
@@ -272,7 +272,7 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # ignore a proxy's header: the caller is the host that connects
+        proxy_headers=False,  # ignore proxies' headers: the caller is the host that connects
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOPPING_S,
@@ -285,20 +285,21 @@ _BEAT_EVERY_S: Final = 1.0
 
 
 async def _beat() -> None:
-    """Write a line a second to standard output until standard input ends, as it does when the server dies."""
+    """Write an empty line to standard output every second, until standard input ends because the server has died."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     closed = asyncio.ensure_future(reader.read(1))
     while not closed.done():
-        with suppress(OSError):  # the server is gone, so `closed` is done in a moment
+        with suppress(OSError):  # the server is gone, so `closed` will be done soon
             os.write(1, b"\n")
         await asyncio.wait((closed,), timeout=_BEAT_EVERY_S)
 
 
 def main() -> None:
-    """Serve as a child of the server, `python -m gradewire_gateway.serving FD`, until a signal or the server's end.
+    """Serve in a child process of the server, until a signal or the server's end.
 
-    FD is the listening socket. The first line of standard input has the settings in JSON.
+    The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. The first
+    line of standard input contains the settings in JSON.
     """
     message = json.loads(_first_line())
     configure_log(message["log_level"])
@@ -307,7 +308,7 @@ def main() -> None:
 
 
 def _first_line() -> bytes:
-    """Read a line of standard input byte by byte: the event loop reads the rest."""
+    """Read one line of standard input byte by byte, because the event loop reads the rest."""
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte

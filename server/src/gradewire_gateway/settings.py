@@ -1,4 +1,4 @@
-"""Settings of a gateway: its server, its own address, and its bounds."""
+"""Settings of a gateway: its server, its address and its limits."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,13 +15,15 @@ class UpstreamSettings:
     """The server behind the gateway.
 
     Attributes:
-        target: As gRPC takes it: HOST:PORT, ``unix:PATH``, …; several, of its processes, with commas between.
-        ca: PEM file of authorities to trust; empty: gRPC's own.
-        cert: PEM file of the gateway's certificate, where the server wants one.
-        key: PEM file of its key.
-        server_name: Name in the server's certificate; empty: the host of `target`.
-        private: True if the target is a socket for this user alone: the server then gets the name of the calling host.
-        asks_tokens: Whether the server is known to ask for tokens; else the first refusal tells.
+        target: The server's gRPC address, such as HOST:PORT or ``unix:PATH``. Separate the addresses of several
+            processes by commas.
+        ca: PEM file with the authorities to trust; if empty, gRPC's default.
+        cert: PEM file with the gateway's certificate, if the server requires one.
+        key: PEM file with the certificate's key.
+        server_name: The name in the server's certificate; if empty, the host in `target`.
+        private: True if only this user can access the socket in `target`. The gateway then sends the caller's host and
+            port to the server.
+        asks_tokens: True if the server is known to require tokens. Otherwise the gateway assumes so after a refusal.
     """
 
     target: str
@@ -36,14 +38,14 @@ class UpstreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenSettings:
-    """The address of the gateway.
+    """The gateway's address.
 
     Attributes:
-        port: 0 takes a free one.
-        cert: PEM file of the certificate chain; empty: in the clear.
-        key: PEM file of its key.
-        client_ca: PEM file of the authority that callers' certificates must come from; empty: none is required.
-        names: Host names that callers may address it by; empty: see `allowed_names`.
+        port: The port; 0 means any free port.
+        cert: PEM file with the certificate chain; if empty, connections are not encrypted.
+        key: PEM file with the certificate's key.
+        client_ca: PEM file with the authority that must sign callers' certificates; if empty, callers need none.
+        names: The host names under which callers may address the gateway; if empty, see `allowed_names`.
     """
 
     host: str = "127.0.0.1"
@@ -55,10 +57,10 @@ class ListenSettings:
 
     @property
     def allowed_names(self) -> frozenset[str]:
-        """Host names that callers may address it by, in lower case; empty: any.
+        """The host names under which callers may address the gateway, in lower case; empty means any name.
 
-        On the loopback address a name of another host that was made to lead there must not reach it: a browser would
-        take the API for a part of that host's pages.
+        By default, a gateway on a loopback address allows only loopback names. Otherwise a web site could point its
+        host name to the loopback address, and a browser would let the site's pages call the gateway.
         """
         if not self.names and self.host in LOOPBACK:
             return LOOPBACK
@@ -67,18 +69,18 @@ class ListenSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds on what callers may ask for at once; `gradewire_gateway.gateway` has the law that they belong to.
+    """Limits on requests and connections; `gradewire_gateway.gateway` explains how callers share them.
 
     Attributes:
-        max_requests: Requests in flight; one more is answered 429.
-        max_body_bytes: A body, or a line of a stream; a larger one is answered 413.
-        max_bytes_in_flight: Bodies, lines and large replies of all requests together; beyond, 429.
-        body_s: Seconds in which a body, or a line of a stream that was begun, must have come; else 408.
-        head_s: Seconds in which the head of a request must have come, from the connection's begin or from the first
-            byte after the last reply; else the connection is closed.
-        write_s: Seconds in which the caller's machine must have taken a piece of a reply; else the connection is
-            closed.
-        max_connections: Connections that are open at a time; one more is closed.
+        max_requests: Maximum number of requests in flight; above it, the gateway answers 429.
+        max_body_bytes: Maximum size of a body, or of a line in a stream; above it, the gateway answers 413.
+        max_bytes_in_flight: Maximum size of all bodies, lines and large replies; above it, the gateway answers 429.
+        body_s: Maximum time to receive a body, or a line from its first byte; after it, the gateway answers 408.
+        head_s: Maximum time to receive a request's head, from the start of the connection or from the first byte after
+            the last reply; after it, the gateway closes the connection.
+        write_s: Maximum time until the caller's machine has received a piece of a reply; after it, the gateway closes
+            the connection.
+        max_connections: Maximum number of open connections; above it, the gateway closes new connections.
     """
 
     max_requests: int = 128
@@ -92,19 +94,20 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardPostSettings:
-    """Settings for posts of frameworks for reinforcement learning, as `gradewire.rewards` takes them.
+    """Settings for reward posts from reinforcement learning frameworks; see `gradewire.rewards`.
 
     Attributes:
-        metric: Line of the one metric whose score is the reward.
-        reads: "score", or "correct": the metric's verdict as 1 or 0.
-        extraction: Where the final answer stands: auto, boxed, tagged, phrase, whole.
-        policy: What becomes of samples that could not be scored: exclude, raise, hold, value.
-        value: The reward of such samples with the policy "value"; with it alone.
-        empty_value: The reward of a completion without an answer; None: it is excluded.
-        deadline_s: Deadline of one post in seconds, which a caller's Connect-Timeout-Ms may shorten. Policy "hold"
+        metric: Identifier of the metric whose score is the reward.
+        reads: The source of the reward: "score", or "correct" for the metric's verdict (1 or 0).
+        extraction: The rule to find the final answer in a completion: auto, boxed, tagged, phrase or whole.
+        policy: The treatment of samples that could not be scored: exclude, raise, hold or value.
+        value: The reward of samples that could not be scored; only for the policy "value", which requires it.
+        empty_value: The reward of a completion without an answer; None excludes the completion.
+        deadline_s: Deadline of a post, in seconds; a caller's Connect-Timeout-Ms may shorten it. The policy "hold"
             retries for two thirds of it more.
-        max_failure_rate: Share of failures among the last 512 rewards of a caller above which all posts fail; 1: never.
-        slime_key: Name under which slime reads the reward (its --reward-key); empty: the reply is the number.
+        max_failure_rate: Maximum share of failures among a caller's last 512 rewards. Above it all posts fail; 1 means
+            no limit.
+        slime_key: The key under which slime reads the reward (its --reward-key); if empty, the reply is a plain number.
     """
 
     metric: str = "smile"
@@ -120,12 +123,12 @@ class RewardPostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """Settings of a gateway; `to_message` and `from_message` carry them to a child process.
+    """All settings of a gateway; `to_message` and `from_message` pass them to a child process.
 
     Attributes:
-        metrics: True if ``GET /metrics`` shows the gateway's metrics.
-        log_share: Share of successful requests that are logged, 0 to 1.
-        page: Whether ``GET /`` shows the page.
+        metrics: True if ``GET /metrics`` returns the gateway's metrics.
+        log_share: The share of successful requests to log, 0 to 1.
+        page: True if ``GET /`` returns the page.
     """
 
     upstream: UpstreamSettings
@@ -138,12 +141,12 @@ class GatewaySettings:
     page: bool = True
 
     def to_message(self) -> dict[str, Any]:
-        """Return them as plain values."""
+        """Return the settings in a dictionary that JSON can store."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
-        """Read the values of `to_message`, also after JSON."""
+        """Return the settings from the values of `to_message`, which may have been stored in JSON."""
         listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
         parts = {
             "upstream": UpstreamSettings(**message["upstream"]),

@@ -1,4 +1,4 @@
-"""Calls of the server behind the gateway, and the transport of reward scorers over them."""
+"""Calls to the server behind the gateway, and the transport with which reward scorers make such calls."""
 
 import asyncio
 import secrets
@@ -36,7 +36,7 @@ _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnecti
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of the call that a request makes; without `timeout_s` the server's default deadline holds."""
+    """The options of a request's call; without `timeout_s` the server's default deadline applies."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
@@ -47,7 +47,7 @@ _MOST_TOKENS: Final = 1024
 
 
 class AcceptedTokens:
-    """The tokens that the server accepted last; none while it may be that it accepts whatever it is sent."""
+    """The tokens that the server accepted most recently; none until the server is known to require tokens."""
 
     def __init__(self, *, asked: bool) -> None:
         self._asked = asked
@@ -57,7 +57,7 @@ class AcceptedTokens:
         return authorization in self._found
 
     def note(self, metadata: Metadata, code: grpc.StatusCode) -> None:
-        """Note how a call with such metadata went."""
+        """Record a call's result code for the token in its metadata."""
         authorization = dict(metadata).get(AUTHORIZATION_KEY, "")
         if code is grpc.StatusCode.UNAUTHENTICATED:
             self._asked = True
@@ -70,7 +70,9 @@ class AcceptedTokens:
 
 
 class Upstream:
-    """The server, called at the process with the fewest calls; made on the event loop that uses it, closed at its end.
+    """The connections to the server's processes. Each call uses the process with the fewest calls.
+
+    Create and close them on the event loop that uses them.
 
     Raises:
         InvalidRequest: A PEM file cannot be read.
@@ -85,26 +87,26 @@ class Upstream:
 
     @property
     def channel(self) -> aio.Channel:
-        """The channel for a call that is not counted."""
+        """A channel for calls that do not count toward a process's load."""
         return self._take().channel
 
     async def close(self) -> None:
-        """Close the channels; calls in flight are cancelled."""
+        """Close the channels, and cancel the calls in flight."""
         for connection in self._pool.connections:
             await connection.channel.close()
 
     def unary(self, method: RpcMethod[Any, Any], request: Sent, options: CallOptions) -> asyncio.Task[Any]:
-        """Make a call with one request and one reply, which is cancelled with the task.
+        """Start a call with one request and one reply; cancelling the task cancels the call.
 
-        Where a process stops or is lost, another one is asked: no harm is done where both do the work. The task raises
-        AioRpcError as the last one did, and UsageError where the channel is closed.
+        If a process stops or is lost, another process gets the request, because it does no harm if both do the work.
+        The task raises the last process's AioRpcError, or UsageError if the channel is closed.
         """
         return asyncio.create_task(self._unary(method, request, options))
 
     def stream(
         self, method: RpcMethod[Any, Any], sent: Sent | AsyncIterator[Message] | None, options: CallOptions
     ) -> StreamCall:
-        """Begin a call with many replies; of None the requests are written to it."""
+        """Start a call with many replies. If `sent` is None, write the requests to the returned call."""
         connection = self._take()
         call: StreamCall = connection.start(method, sent, timeout_s=options.timeout_s, metadata=options.metadata)
         connection.calls += 1
@@ -142,7 +144,7 @@ class Upstream:
                 connection.calls -= 1
 
     def _take(self, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call; while there are others, none that stops or cannot be reached."""
+        """Return the connection for the next call; if possible, avoid processes that are stopping or down."""
         if len(self._pool.connections) > 1:
             for each in self._pool.connections:
                 if each.channel.get_state(try_to_connect=True) in _DOWN:
@@ -151,7 +153,7 @@ class Upstream:
 
 
 class CallClosedError(Exception):
-    """The call takes no more messages; reading it tells how it ended."""
+    """An error raised if a call accepts no more messages; read the call to get its result."""
 
 
 async def accepted(call: StreamCall) -> None:
@@ -162,7 +164,7 @@ async def accepted(call: StreamCall) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise CallClosedError where a call has ended that is written to within the context."""
+    """Raise CallClosedError if the context writes to a call that has ended."""
     try:
         yield
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
@@ -177,9 +179,9 @@ def _tls(settings: UpstreamSettings) -> Tls | None:
 
 
 class UpstreamTransport:
-    """A `gradewire.transport.Transport` over channels that it does not close.
+    """A `gradewire.transport.Transport` that uses the gateway's channels, and does not close them.
 
-    Each call has a request id of its own, for it may carry items of several requests.
+    Each call gets a new request id, because a call may contain items from several requests.
     """
 
     def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:
@@ -187,14 +189,14 @@ class UpstreamTransport:
         self._metadata = metadata
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the reply of a process of the server."""
+        """Return the server's reply."""
         with _translated():
             return cast("R", await self._upstream().unary(method, request, self._options(timeout_s)))
 
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Yield the replies of a process of the server."""
+        """Yield the server's replies."""
         with _translated():
             call = self._upstream().stream(method, sent, self._options(timeout_s))
             try:
@@ -204,7 +206,7 @@ class UpstreamTransport:
                 call.cancel()
 
     async def close(self) -> None:
-        """Do nothing: the channels are the gateway's."""
+        """Do nothing, because the gateway closes the channels."""
 
     def _options(self, timeout_s: float | None) -> CallOptions:
         request_id = f"rewards-{secrets.token_hex(8)}"
@@ -213,7 +215,7 @@ class UpstreamTransport:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise what a call fails with as an error of the client's."""
+    """Replace a gRPC error by the matching error of the client library."""
     try:
         yield
     except aio.AioRpcError as error:

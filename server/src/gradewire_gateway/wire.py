@@ -1,4 +1,4 @@
-"""Methods and messages of the protos in their JSON form, with faults by the path of the field."""
+"""gRPC methods, and conversion of their messages from and to JSON, with errors that name the field's path."""
 
 import json
 import pkgutil
@@ -23,10 +23,10 @@ RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
 """A method of any service."""
 
 Buffer: TypeAlias = bytes | bytearray
-"""JSON as it came: a large body is not copied."""
+"""JSON in the buffer in which it arrived, to avoid copying large bodies."""
 
 DEFAULT_MODEL: Final = "default"
-"""Stands for the server's default judge, for clients that must name one."""
+"""The model name that means the server's default judge, for clients that must name a model."""
 
 
 @cache
@@ -54,7 +54,7 @@ def unparsed(method: RpcMethod) -> RpcMethod:
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:
-    """Return what describes the messages of a class."""
+    """Return the descriptor of a message class."""
     descriptor: Any = kind.DESCRIPTOR
     found: Descriptor = descriptor
     return found
@@ -77,34 +77,34 @@ def _method(method: MethodDescriptor) -> RpcMethod:
 
 
 def text_of(value: object, at: str) -> str:
-    """Return a text; raises ProblemError for anything else, as all of these do."""
+    """Return a string; raise ProblemError for another value."""
     if not isinstance(value, str):
-        raise invalid(f"{at}: takes a text", at)
+        raise invalid(f"{at}: must be a string", at)
     try:
         value.encode()
-    except UnicodeEncodeError:  # half of a pair, "\\ud800"
-        raise invalid(f"{at}: takes a text of whole characters", at) from None
+    except UnicodeEncodeError:  # a lone surrogate, such as "\\ud800"
+        raise invalid(f"{at}: must be a string without lone surrogates", at) from None
     return value
 
 
 def list_of(value: object, at: str) -> list[Any]:
-    """Return a list."""
+    """Return a list; raise ProblemError for another value."""
     if not isinstance(value, list):
-        raise invalid(f"{at}: takes a list", at)
+        raise invalid(f"{at}: must be a list", at)
     return value
 
 
 def object_of(value: object, at: str) -> Mapping[str, Any]:
-    """Return an object."""
+    """Return an object; raise ProblemError for another value."""
     if not isinstance(value, dict):
-        raise invalid(f"{at}: takes an object", at)
+        raise invalid(f"{at}: must be an object", at)
     return value
 
 
 def count_of(value: object, at: str, most: int) -> int:
-    """Return a whole number from 1 to `most`."""
+    """Return a whole number from 1 to `most`; raise ProblemError for another value."""
     if type(value) is not int or not 1 <= value <= most:
-        raise invalid(f"{at}: takes a whole number from 1 to {most}", at)
+        raise invalid(f"{at}: must be a whole number from 1 to {most}", at)
     return value
 
 
@@ -116,32 +116,32 @@ INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
 }
-"""The least and the largest value of each kind of whole numbers."""
+"""The smallest and the largest value of each integer type."""
 FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The path of a field (``items[1].id``; empty for the message itself), and what that field takes."""
+    """A field's path (``items[1].id``; empty for the message itself), and a description of what is wrong."""
 
     at: str
     what: str
 
 
 def find_fault(value: object, kind: Descriptor) -> Fault | None:
-    """Return the first fault of a JSON value that is to be a message; None where none is found."""
+    """Return the first fault in a message's JSON value; None if no fault is found."""
     return next(_of_message(value, kind, ""), None)
 
 
 @cache
 def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
-    """Return the fields of a message by both of their names."""
+    """Return a message's fields by their JSON names and their proto names."""
     return {field.json_name: field for field in kind.fields} | {field.name: field for field in kind.fields}
 
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Return, by both names of each field, its one name, what describes messages in it, and whether it is a list."""
+    """Map JSON names and proto names to the field's proto name, its messages' descriptor, and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -151,13 +151,13 @@ def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None,
 
 
 def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
-    """Return the first field that a message, which has no other fault, holds under both of its names."""
+    """Return the first field that is set under both of its names, in a message without other faults."""
     fields = _messages_of(kind)
     given: dict[str, str] = {}
     for name, held in value.items():
         field, inner, is_list = fields[name]
         if given.setdefault(field, name) != name:
-            return Fault(name, f"is there twice, as {given[field]} too")
+            return Fault(name, f"is set twice, also under the name {given[field]}")
         if inner is None or held is None:
             continue
         for index, each in enumerate(held if is_list else [held]):
@@ -168,7 +168,7 @@ def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
 
 def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
     if not isinstance(value, dict):
-        yield Fault(at, "takes an object")
+        yield Fault(at, "must be an object")
         return
     fields = _fields_of(kind)
     given: dict[str, str] = {}
@@ -178,15 +178,13 @@ def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
         if field is None:
             there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
             named = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
-            yield Fault(
-                named, f"there is no such field; {kind.name} has {there}" if there else "there is no such field"
-            )
+            yield Fault(named, f"does not exist; the fields of {kind.name} are: {there}" if there else "does not exist")
             return
         if given.setdefault(field.name, name) != name:
-            yield Fault(path, f"is there twice, as {given[field.name]} too")
+            yield Fault(path, f"is set twice, also under the name {given[field.name]}")
         oneof = field.containing_oneof
         if oneof is not None and held is not None and chosen.setdefault(oneof.name, name) != name:
-            yield Fault(at, f"takes one of its fields at a time: both {chosen[oneof.name]} and {name} are set")
+            yield Fault(at, f"the fields {chosen[oneof.name]} and {name} exclude each other: set only one")
         if held is not None:
             yield from _of_field(held, field, path)
 
@@ -195,13 +193,13 @@ def _of_field(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]
     held = field.message_type
     if held is not None and held.GetOptions().map_entry:
         if not isinstance(value, dict):
-            yield Fault(at, "takes an object")
+            yield Fault(at, "must be an object")
             return
         for key, each in value.items():
             yield from _of_value(each, held.fields_by_name["value"], f"{at}[{key[:_MOST_CHARACTERS]}]")
     elif field.is_repeated:
         if not isinstance(value, list):
-            yield Fault(at, "takes a list")
+            yield Fault(at, "must be a list")
             return
         for index, each in enumerate(value):
             yield from _of_value(each, field, f"{at}[{index}]")
@@ -218,7 +216,7 @@ def _of_value(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]
 
 def _fits(value: Any, field: FieldDescriptor) -> bool:
     if field.type == FieldDescriptor.TYPE_STRING and isinstance(value, str) and value.isascii():
-        return True  # most values are such texts, and each message that is made below takes 5 µs
+        return True  # most values are ASCII strings, and creating the message below takes 5 µs
     kind: Any = field.containing_type
     message = GetMessageClass(kind)()
     try:
@@ -230,36 +228,40 @@ def _fits(value: Any, field: FieldDescriptor) -> bool:
 
 def _expected(field: FieldDescriptor) -> str:
     if field.enum_type is not None:
-        return f"takes one of {', '.join(value.name for value in field.enum_type.values)}"
+        return f"must be one of {', '.join(value.name for value in field.enum_type.values)}"
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return "takes bytes as base64"
+        return "must be a base64 string"
     kind = field.cpp_type
     if kind in INTEGERS:
         least, most = INTEGERS[kind]
-        return f"takes a whole number from {least} to {most}"
+        return f"must be a whole number from {least} to {most}"
     if kind in FLOATS:
-        return 'takes a number, or "NaN", "Infinity", "-Infinity"'
-    return "takes true or false" if kind == FieldDescriptor.CPPTYPE_BOOL else "takes a text of whole characters"
+        return 'must be a number, "NaN", "Infinity" or "-Infinity"'
+    is_bool = kind == FieldDescriptor.CPPTYPE_BOOL
+    return "must be true or false" if is_bool else "must be a string without lone surrogates"
 
 
 _UNFIT: Final = (
     *(json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
     SystemError,  # protobuf raises it for half of a surrogate pair as an enum's name
 )
-"""Raised for JSON values that fit no field of a kind."""
+"""Exceptions that protobuf raises for JSON values of a wrong type."""
 _MOST_VALUES: Final = 1 << 18
-"""A list of so many is read in some ten milliseconds, in which Python runs no other thread."""
+"""Maximum number of values in a request. Parsing them takes some ten milliseconds, and blocks other threads."""
 _MOST_DIGITS: Final = 1000
-"""Python takes the square of the time for a number of twice the length, and runs no other thread meanwhile."""
+"""Maximum number of digits in a number. Python needs quadratic time for digits, and runs no other thread meanwhile."""
 _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
-"""A string without escapes, or what stands before a value."""
+"""A pattern for a string without escapes, or for a character before a value."""
 _MOST_MESSAGE_CHARACTERS: Final = 300
 
 M = TypeVar("M", bound=Message)
 
 
 def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
-    """Return an object of JSON, with no name twice; raise ProblemError, in which `at` ("line 3") names the text."""
+    """Return a JSON object; raise ProblemError if the JSON is invalid or repeats a name.
+
+    The error's message contains `at`, such as "line 3".
+    """
     what = at or "the body"
     if len(data) > _MOST_VALUES and _has_too_many_values(data):
         detail = f"{what} has more than {_MOST_VALUES} values: send fewer items at a time"
@@ -273,18 +275,18 @@ def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
     except ValueError as error:  # json.JSONDecodeError too
         raise invalid(f"{what} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise invalid(f"{what} is not an object of JSON: send {{}} at the least")
+        raise invalid(f"{what} is not a JSON object: send at least {{}}")
     return value
 
 
 def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
-    """Return a message from its JSON form; raise ProblemError, which names the field and the text (`at`, "line 3")."""
+    """Return a message from its JSON form; raise ProblemError, which names the invalid field and `at` ("line 3")."""
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
     where = f"{at}: " if at else ""
     try:
         message = json_format.ParseDict(value, kind())
-        fault = _named_twice(value, descriptor)  # ParseDict would take the last one
+        fault = _named_twice(value, descriptor)  # ParseDict would use the last value
     except Exception as error:
         fault = find_fault(value, descriptor)
         if fault is None:
@@ -296,7 +298,7 @@ def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
 
 
 def write_message(message: Message) -> bytes:
-    """Return the JSON form of a message on one line, written in pieces, so that other threads run between them."""
+    """Return a message in JSON, on one line. The JSON is written in pieces, so that other threads run in between."""
     value = json_format.MessageToDict(message)
     members = (f"{_encode(name)}: {_written(held)}" for name, held in value.items())
     return f"{{{', '.join(members)}}}".encode()
@@ -325,19 +327,19 @@ def _check_length(digits: str) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = {name: value for name, value in pairs}  # noqa: C416 - of many, other threads run between them
+    found = {name: value for name, value in pairs}  # noqa: C416 - unlike `dict(pairs)`, it lets other threads run
     if len(found) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise ValueError(f"the name {name[:80]!r} stands twice in one object")
+                raise ValueError(f"the name {name[:80]!r} occurs twice in one object")
             seen.add(name)
     return found
 
 
 def _has_too_many_values(data: Buffer) -> bool:
-    """Return True for JSON of more than `_MOST_VALUES` values; what stands in its strings does not count."""
-    starts = range(0, len(data), MIB)  # in pieces, so that other threads run between them
+    """Return True for JSON with more than `_MOST_VALUES` values, ignoring characters inside strings."""
+    starts = range(0, len(data), MIB)  # in pieces, so that other threads run in between
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False
     values, begun = 0, b""
@@ -351,6 +353,6 @@ def _has_too_many_values(data: Buffer) -> bool:
                 values += 1
                 if values > _MOST_VALUES:
                     return True
-        if last.startswith(b'"') and (last == b'"' or not last.endswith(b'"')):  # a string that goes on
+        if last.startswith(b'"') and (last == b'"' or not last.endswith(b'"')):  # the string is not complete
             begun = b'"' + begun
     return False

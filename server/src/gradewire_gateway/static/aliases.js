@@ -1,5 +1,5 @@
-// Names under which the fields of a row are found, as `gradewire score` finds them; the first with a value wins.
-// A test holds this table against the client's own.
+// Column names for each field of a row, the same as in `gradewire score`; the first name with a value is used.
+// A test compares this table with the client's.
 
 export const ALIASES = {
   id: ["id"],
@@ -20,7 +20,7 @@ export const ALIASES = {
 export const LISTS = ["references", "synthetic_answers", "captions"];
 export const ITEM_FIELDS = ["question", "references", "prediction", "synthetic_answers", "caption", "captions", "group"];
 
-/** Which column each field is read from, by the names of the columns: {field: [column, …]}. */
+/** Returns the columns to read each field from, given all column names: {field: [column, …]}. */
 export function mapped(columns, chosen = {}) {
   const alike = new Map([...columns].reverse().map((column) => [column.trim().toLowerCase(), column]));
   const found = {};

@@ -1,4 +1,4 @@
-// Calls of the gateway: the JSON twins, with the token where one was given.
+// Calls to the gateway's JSON endpoints, with the user's token if there is one.
 
 const KEY = "gradewire-token";
 let token = sessionStorage.getItem(KEY) ?? "";
@@ -7,7 +7,7 @@ export const SCORE = "/gradewire.v1.Scoring/Score";
 export const LIST = "/gradewire.v1.Models/List";
 export const SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot";
 
-/** Why a request has no answer: a problem of RFC 9457, or what the browser says of the connection. */
+/** An error of a request: a problem (RFC 9457) from the gateway, or a failed connection. */
 export class ProblemError extends Error {
   constructor(problem) {
     super(problem.detail);
@@ -18,21 +18,21 @@ export class ProblemError extends Error {
     this.retryAfterS = problem.retryAfterS ?? null;
   }
 
-  /** For people: what happened, and what a token has to do with it. */
+  /** The message for users, with advice if the token is the cause. */
   get said() {
     const id = this.requestId ? ` (request ${this.requestId})` : "";
-    if (this.status === 401) return `The server does not know this token: ${this.message}. Sign in with another one${id}.`;
-    if (this.status === 403) return `The token is known, but not good for this: ${this.message}${id}.`;
+    if (this.status === 401) return `The server does not know this token: ${this.message}. Sign in with another token${id}.`;
+    if (this.status === 403) return `The server knows this token, but the token does not permit this: ${this.message}${id}.`;
     return `${this.message}${id}`;
   }
 }
 
-/** Whether a token is held. */
+/** Returns true if the page has a token. */
 export function signedIn() {
   return token !== "";
 }
 
-/** Holds a token in memory, and for this tab where `keep` says so; an empty one signs out. */
+/** Keeps a token in memory, and with `keep` until this tab is closed; an empty token signs out. */
 export function useToken(given, keep) {
   token = given;
   if (given && keep) sessionStorage.setItem(KEY, given);
@@ -56,7 +56,7 @@ async function answered(address, options) {
   throw new ProblemError(problem);
 }
 
-/** Posts JSON to a path; gives the JSON that comes back. Throws ProblemError, and AbortError of the signal. */
+/** Posts JSON to a path and returns the JSON reply. Throws ProblemError, or AbortError if the signal aborts. */
 export async function call(path, body, { signal, timeoutMs } = {}) {
   const more = timeoutMs ? { "connect-timeout-ms": String(timeoutMs) } : {};
   const reply = await answered(path, {
@@ -65,12 +65,12 @@ export async function call(path, body, { signal, timeoutMs } = {}) {
   return reply.json();
 }
 
-/** Gets JSON. */
+/** Gets JSON from a path. */
 export async function get(path) {
   return (await answered(path, { headers: headers() })).json();
 }
 
-/** Posts lines of JSON; gives the text that comes back. */
+/** Posts JSON lines and returns the text of the reply. */
 export async function postLines(path, blob, { signal } = {}) {
   const reply = await answered(path, { method: "POST", headers: headers("application/x-ndjson"), body: blob, signal });
   return reply.text();

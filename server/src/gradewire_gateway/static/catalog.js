@@ -1,4 +1,4 @@
-// What the server says it has: metrics with their parameters, models, limits.
+// The server's metrics with their parameters, its models and its limits.
 
 import { LIST, call, get } from "./api.js";
 
@@ -7,23 +7,23 @@ const NO_PARTS = new Set([
   "metricIndex", "score", "status", "message", "warnings", "matchedReference", "correct", "cacheHits", "timing", "retryAfterS",
 ]);
 
-/** "exact_match" as JSON has it: "exactMatch". */
+/** Returns a field's name in JSON: "exactMatch" for "exact_match". */
 export function camel(name) {
   return name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 }
 
-/** "exactMatch" as the protos, the command and Python have it: "exact_match". */
+/** Returns a field's name in the protos, the command and Python: "exact_match" for "exactMatch". */
 export function snake(name) {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The name of an enum's value for people: "SMILE_PRESET_FAST" of "SMILE_PRESET_UNSPECIFIED", … is "fast". */
+/** Returns an enum value's name for users: "fast" for "SMILE_PRESET_FAST" of "SMILE_PRESET_UNSPECIFIED", … */
 export function valueName(value, values) {
   const prefix = values[0].replace(/UNSPECIFIED$/, "");
   return (value.startsWith(prefix) ? value.slice(prefix.length) : value).toLowerCase();
 }
 
-/** What one parameter takes: {kind: "enum" | "boolean" | "number" | "integer" | "string", values}. */
+/** Returns a parameter's type: {kind: "enum" | "boolean" | "number" | "integer" | "string", values}. */
 function kindOf(schema, schemas) {
   const named = schema.$ref ? schemas[schema.$ref.split("/").pop()] : schema;
   if (named.enum) return { kind: "enum", values: named.enum };
@@ -31,7 +31,7 @@ function kindOf(schema, schemas) {
   return { kind: named.type };
 }
 
-/** Models, metrics and limits, with what the OpenAPI document says of their fields. */
+/** Models, metrics and limits, with their fields' schemas from the OpenAPI document. */
 export class Catalog {
   constructor(listed, document) {
     this.schemas = document.components.schemas;
@@ -81,7 +81,7 @@ export class Catalog {
     return this.metrics.find((metric) => metric.name === name);
   }
 
-  /** Names of usable models of a kind ("encoder", "grader", "judge"), the default one first. */
+  /** Returns the names of usable models of a kind ("encoder", "grader", "judge"), the default model first. */
   modelsOf(kind) {
     return this.models
       .filter((model) => model.kind === kind && /_(LOADED|BUILT)$/.test(model.state))
@@ -89,7 +89,7 @@ export class Catalog {
       .map((model) => model.name);
   }
 
-  /** The parts of a result with what JSON leaves out because it is 0: {kind, values}; null without parts. */
+  /** Returns a result's parts: {kind, values}; null without parts. Adds fields that JSON omits because they are 0. */
   partsOf(result) {
     const kind = Object.keys(result).find((name) => !NO_PARTS.has(name));
     if (!kind) return null;
@@ -104,7 +104,7 @@ export class Catalog {
   }
 }
 
-/** A result as `gradewire score` writes it: flat, with the protos' names. */
+/** Returns a result in the format of `gradewire score`: flat, with the protos' field names. */
 export function flatResult(result, provenance, catalog) {
   const flat = { score: result.score ?? null, status: statusName(result.status) };
   if (result.message) flat.message = result.message;

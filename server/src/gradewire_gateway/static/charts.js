@@ -1,4 +1,4 @@
-// Small charts, drawn here. Each has its numbers as text beside it.
+// Small SVG charts. Each chart also shows its numbers in text.
 
 import { el, svg } from "./dom.js";
 
@@ -14,7 +14,7 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= value);
 }
 
-/** A drawing that is as wide as its place; what is written beside it keeps its size. */
+/** Returns a drawing that is stretched to its container's width; texts are outside of it, to keep their size. */
 function stretched(label, ...drawn) {
   return svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...drawn);
 }
@@ -25,7 +25,7 @@ function scaleOf(...texts) {
 
 const signed = (number) => String(number).replace("-", "−");
 
-/** Bars: how many scores lie in each part of the range. */
+/** Returns a bar chart of the number of scores in each part of the range. */
 export function histogram(bins, { label, minimum, maximum }) {
   const most = Math.max(1, ...bins);
   const width = (WIDTH - 2 * LEFT) / bins.length;
@@ -38,8 +38,8 @@ export function histogram(bins, { label, minimum, maximum }) {
 }
 
 /**
- * A chart of lines over the last minutes, with its latest numbers as text: {node, show(series)}.
- * `series` are [{name, values}], the last value the newest; NaN leaves a gap.
+ * Returns a line chart of the last minutes, with the latest numbers in text: {node, show(series)}.
+ * `series` is [{name, values}], with the newest value last; NaN leaves a gap.
  */
 export function lineChart(title, format, most) {
   const drawing = stretched(title);

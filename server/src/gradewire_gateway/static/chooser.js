@@ -1,4 +1,4 @@
-// Chooses metrics and their parameters, out of what the server says it has.
+// The controls with which users choose metrics and their parameters.
 
 import { byId, el, visible } from "./dom.js";
 import { valueName } from "./catalog.js";
@@ -19,7 +19,7 @@ export class Chooser {
     if (!this.rows.some((row) => row.chosen)) this.rows.find((row) => row.metric.available)?.choose();
   }
 
-  /** [{metric, label, spec}] of the metrics that are chosen; throws an Error that names a parameter at fault. */
+  /** Returns the chosen metrics: [{metric, label, spec}]; throws an Error that names an invalid parameter. */
   chosen() {
     const found = this.rows.filter((row) => row.chosen).map((row) => row.asked());
     if (!found.length) throw new Error("choose at least one metric");
@@ -42,7 +42,7 @@ class MetricRow {
     this.node = el("li", { class: metric.available ? "" : "missing" },
       el("label", { class: "check", for: id }, this.box, el("strong", {}, metric.name)),
       el("p", { class: "note", id: `${id}-about` },
-        visible(metric.available ? metric.description : `Not here: ${metric.missing || "nothing that it needs is loaded"}`)),
+        visible(metric.available ? metric.description : `Not available: ${metric.missing || "the model that it needs is not loaded"}`)),
       this.settings);
   }
 
@@ -79,7 +79,7 @@ class ParameterControl {
     const id = `metric-${metric.name}-${parameter.name}`;
     const about = `${id}-about`;
     this.input = this.#input(id, about, catalog);
-    const hint = [parameter.description, parameter.allowed && `Takes ${parameter.allowed}.`].filter(Boolean).join(" ");
+    const hint = [parameter.description, parameter.allowed && `Allowed: ${parameter.allowed}.`].filter(Boolean).join(" ");
     const label = el("label", { for: id }, parameter.name);
     this.node = el("div", { class: "field" },
       parameter.kind === "boolean" ? el("label", { class: "check", for: id }, this.input, parameter.name) : [label, this.input],
@@ -109,7 +109,7 @@ class ParameterControl {
     return kind ? catalog.modelsOf(kind) : [];
   }
 
-  /** {parameter, value, text} where the parameter was set, else null. */
+  /** Returns {parameter, value, text} if the parameter is set, else null. */
   given() {
     const { parameter, input } = this;
     if (parameter.kind === "boolean") return input.checked ? { parameter, value: true, text: "true" } : null;
@@ -119,7 +119,7 @@ class ParameterControl {
     if (parameter.kind !== "number" && parameter.kind !== "integer") return { parameter, value: text, text };
     const value = Number(text);
     if (!Number.isFinite(value) || (parameter.kind === "integer" && !Number.isInteger(value))) {
-      throw new Error(`${this.metric.name}: ${parameter.name} takes ${parameter.allowed || "a number"}`);
+      throw new Error(`${this.metric.name}: ${parameter.name} must be ${parameter.allowed || "a number"}`);
     }
     return { parameter, value, text };
   }

@@ -1,4 +1,4 @@
-// Makes elements. Texts become text nodes and nothing else, so no answer can be markup.
+// Creates elements. Strings become only text nodes, so an answer cannot add markup to the page.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -15,44 +15,45 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** An element of HTML: `el("p", {class: "note"}, "text", …)`; `onclick` and its kin are listeners. */
+/** Returns an HTML element: `el("p", {class: "note"}, "text", …)`; attributes such as `onclick` add listeners. */
 export function el(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** An element of SVG. */
+/** Returns an SVG element. */
 export function svg(tag, attributes, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** The element with an id, which the page has. */
+/** Returns the element with an id; throws an Error if the page does not have it. */
 export function byId(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no #${id}`);
   return found;
 }
 
-/** Says a sentence to those who do not see the page, when they have time. */
+/** Lets screen readers read a sentence when they are idle. */
 export function announce(text) {
   const region = byId("announcer");
   region.textContent = "";
   setTimeout(() => { region.textContent = text; }, 50);
 }
 
-// Controls, and format characters that hide or turn text; joiners stay, for scripts and emoji need them.
+// Control characters, and format characters that hide text or change its direction. Joiners are not among them,
+// because scripts and emoji need joiners.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
 
-/** The text with every unseen character written out, such as "[U+202E]". */
+/** Returns the text with each invisible character replaced by its code, such as "[U+202E]". */
 export function visible(text) {
   return text.replace(UNSEEN, (found) => `[U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 }
 
-/** A text of somebody else: isolated, so that its direction turns nothing around it. */
+/** Returns an element for a user's text, isolated so that its writing direction does not affect the page. */
 export function foreign(text, attributes) {
   return el("bdi", attributes, visible(text));
 }
 
-/** A button that copies what `text` gives, and says so. */
+/** Returns a button that copies the result of `text`, and announces that it did. */
 export function copyButton(what, text) {
   const button = el("button", { type: "button", class: "small", "aria-label": `Copy ${what}` }, "Copy");
   button.addEventListener("click", async () => {
@@ -64,7 +65,7 @@ export function copyButton(what, text) {
   return button;
 }
 
-/** Offers a file to be saved. */
+/** Lets the user save a file. */
 export function save(blob, name) {
   const address = URL.createObjectURL(blob);
   el("a", { href: address, download: name }).click();

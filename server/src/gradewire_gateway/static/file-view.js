@@ -1,4 +1,4 @@
-// The view in which a file is dropped, scored and reported on.
+// The view in which users drop a file, score it and see its report.
 
 import { announce, byId, el, save, visible } from "./dom.js";
 import { ALIASES, mapped } from "./aliases.js";
@@ -24,8 +24,8 @@ export class FileView {
     this.file = null;
     this.stop = null;
     this.report = null;
-    byId("file-note").textContent = `JSONL (an object a line) or CSV, up to ${size(MOST_BYTES)}, read piece by piece and not uploaded as a whole. ` +
-      "Columns are found by the names that gradewire score knows: question, references, prediction (or response, answer, …).";
+    byId("file-note").textContent = `JSONL (one object per line) or CSV, up to ${size(MOST_BYTES)}. The page reads the file in pieces and never uploads it whole. ` +
+      "It finds columns by the names that gradewire score knows: question, references, prediction (or response, answer, …).";
     byId("file").addEventListener("change", () => this.#take(byId("file").files[0]));
     byId("file-start").addEventListener("click", () => this.#run());
     byId("file-cancel").addEventListener("click", () => this.stop?.abort());
@@ -43,7 +43,7 @@ export class FileView {
       drop.classList.remove("over");
       this.#take(event.dataTransfer.files[0]);
     });
-    // A file that is dropped beside it must not replace the page.
+    // A file that is dropped elsewhere must not replace the page.
     for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
   }
 
@@ -54,12 +54,12 @@ export class FileView {
     byId("file-start").disabled = true;
     byId("mapping").replaceChildren();
     try {
-      if (file.size > MOST_BYTES) throw new UnreadableFileError(`it has ${size(file.size)}; more than ${size(MOST_BYTES)} are for gradewire score`);
+      if (file.size > MOST_BYTES) throw new UnreadableFileError(`the file has ${size(file.size)}; use gradewire score for files above ${size(MOST_BYTES)}`);
       const columns = await peeked(file);
       this.file = file;
       this.#showMapping(file, columns);
       byId("file-start").disabled = false;
-      announce(`${visible(file.name)} is read; check its columns, then score it`);
+      announce(`${visible(file.name)} was read; check its columns, then score the file`);
     } catch (error) {
       byId("file-error").textContent = visible(`${file.name}: ${error.message}.`);
     }
@@ -85,7 +85,7 @@ export class FileView {
       else if (found[field][0] !== select.value) found[field] = [select.value];
     }
     for (const field of ["references", "prediction"]) {
-      if (!found[field].length) throw new Error(`say which column holds the ${field}`);
+      if (!found[field].length) throw new Error(`choose the column that contains the ${field}`);
     }
     return found;
   }
@@ -103,7 +103,7 @@ export class FileView {
       return;
     }
     this.stop = new AbortController();
-    this.report?.stop();  // its place on the server is for the report of this run
+    this.report?.stop();  // free the server for this run's report
     const run = new Run(this.file, asked, this.access.report.maxBytes);
     this.#busy(true);
     try {
@@ -113,7 +113,7 @@ export class FileView {
       run.outcome = fault.name === "AbortError" ? "cancelled" : "failed";
       const rows = count(run.summary.rows);
       error.textContent = run.outcome === "cancelled"
-        ? `Cancelled after ${rows} rows, which stand below.`
+        ? `Cancelled after ${rows} rows. They are shown below.`
         : visible(`Stopped after ${rows} rows: ${fault.said ?? fault.message}`);
     } finally {
       this.#busy(false);
@@ -128,10 +128,10 @@ export class FileView {
     cancel.hidden = !is;
     start.disabled = is;
     if (!is) return;
-    byId("file-results").hidden = true;  // of the run before
+    byId("file-results").hidden = true;  // from the last run
     byId("file-report").replaceChildren();
     byId("file-bar").value = 0;
-    byId("file-count").textContent = "beginning …";
+    byId("file-count").textContent = "starting …";
     cancel.focus();
   }
 
@@ -144,18 +144,18 @@ export class FileView {
       el("button", { type: "button", onclick: () => save(run.outputs.csv.blob("text/csv"), `${stem}.scores.csv`) }, "Save as CSV"));
     byId("file-summary").replaceChildren(summaryOf(run.summary));
     byId("file-rows").replaceChildren(run.tables.node());
-    const report = el("div", {});  // a report that comes late finds this one, and not that of a later run
+    const report = el("div", {});  // a late report is added here, and not to a later run
     byId("file-report").replaceChildren(report);
     this.report = run.outputs.reported ? new ReportFrame(report, this.access) : null;
     if (this.report) this.report.make(run.outputs, stem);
-    else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report of agreement with people."));
+    else report.append(el("p", { class: "note" }, "No row has a label (label, human_score, labels), so there is no report on agreement with human labels."));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
-    announce(`${count(run.summary.rows)} rows ${run.outcome}, ${count(run.summary.failed)} with a failure`);
+    announce(`${count(run.summary.rows)} rows ${run.outcome}, ${count(run.summary.failed)} with failures`);
   }
 }
 
-/** One run over a file, and what it has gathered. */
+/** A run over a file, with its results. */
 class Run {
   constructor(file, asked, maxReportBytes) {
     this.file = file;
@@ -170,7 +170,7 @@ class Run {
 
   async score(columns, catalog, signal) {
     const rows = rowsOf(this.file, KNOWN, (bytes) => { this.read = bytes; });
-    const onPause = (seconds, why) => { byId("file-count").textContent = `The server has too much to do; going on in ${seconds.toFixed(0)} s (${why})`; };
+    const onPause = (seconds, why) => { byId("file-count").textContent = `The server is overloaded; trying again in ${seconds.toFixed(0)} s (${why})`; };
     let drawn = 0;
     for await (const row of scored(rows, { columns, asked: this.asked, catalog, signal, onPause })) {
       this.summary.add(row);
@@ -179,7 +179,7 @@ class Run {
       if (performance.now() - drawn > 100) {
         this.#progress();
         drawn = performance.now();
-        await new Promise((resolve) => { setTimeout(resolve); });  // the tab stays alive
+        await new Promise((resolve) => { setTimeout(resolve); });  // let the browser draw and react
       }
     }
     this.read = this.file.size;
@@ -208,6 +208,6 @@ async function peeked(file) {
     rows += 1;
     if (rows === PEEKED_ROWS) break;
   }
-  if (!columns.size) throw new UnreadableFileError(problem ? `none of its first rows can be read: ${problem}` : "it has no rows");
+  if (!columns.size) throw new UnreadableFileError(problem ? `none of the first rows can be read: ${problem}` : "the file has no rows");
   return [...columns];
 }

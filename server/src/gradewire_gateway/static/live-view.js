@@ -1,4 +1,4 @@
-// The view of what the server does now. Asks only while it is in sight.
+// The view of the server's current load. It asks the server only while users can see the view.
 
 import { SNAPSHOT, call } from "./api.js";
 import { lineChart } from "./charts.js";
@@ -31,7 +31,7 @@ export class LiveView {
     this.#draw();
   }
 
-  /** Whether the view is the one in sight. */
+  /** Starts or stops the view, when it is shown or hidden. */
   show(is) {
     this.shown = is;
     this.#turn();
@@ -40,16 +40,16 @@ export class LiveView {
   #turn() {
     const button = byId("live-pause");
     button.setAttribute("aria-pressed", String(this.paused));
-    button.textContent = this.paused ? "Go on" : "Pause";
+    button.textContent = this.paused ? "Continue" : "Pause";
     if (this.access.figures) {
       button.hidden = true;
-      byId("live-error").textContent = `This token may not see the figures of the server (403): ${this.access.figures}`;
+      byId("live-error").textContent = `This token may not see the server's statistics (403): ${this.access.figures}`;
       return;
     }
     const runs = this.shown && !this.paused && !document.hidden;
-    byId("live-state").textContent = this.paused ? "Paused." : `A look every ${EVERY_MS / 1000} s, while this is in sight.`;
+    byId("live-state").textContent = this.paused ? "Paused." : `Updated every ${EVERY_MS / 1000} s while you see this view.`;
     clearTimeout(this.timer);
-    if (!runs) this.before = null;  // a rate over a pause would be no rate of now
+    if (!runs) this.before = null;  // a rate that includes a pause would not be current
     else this.#look();
   }
 
@@ -102,12 +102,12 @@ export class LiveView {
       ["A small request would wait", duration(now.admissionWaitS ?? 0)],
       ["Refusing small requests for", duration(now.overloadS ?? 0)],
       ["Waiting for a judge", count(now.judgeQueueItems ?? 0)],
-      ["Memory of the process", Number(now.residentBytes ?? 0) ? size(Number(now.residentBytes)) : "not told by this system"],
+      ["Memory of the process", Number(now.residentBytes ?? 0) ? size(Number(now.residentBytes)) : "not reported by this system"],
       ["Cache in memory", size(Number(now.cacheBytes ?? 0))],
       ["Texts since the start", Object.entries(texts).sort().map(([source, times]) => `${source} ${count(Number(times))}`).join(", ") || "none"],
     ];
-    byId("live-table").replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures of the server" },
-      el("table", {}, el("caption", {}, "Figures of the server"),
+    byId("live-table").replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Server statistics" },
+      el("table", {}, el("caption", {}, "Server statistics"),
         el("tbody", {}, rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, visible(value))))))));
     if (rates && performance.now() - this.announced > ANNOUNCE_EVERY_MS) {
       this.announced = performance.now();
@@ -116,7 +116,7 @@ export class LiveView {
   }
 }
 
-/** Rates between two snapshots; NaN where nothing happened that has one. */
+/** Returns the rates between two snapshots; NaN for a rate without data. */
 export function ratesOf(before, now) {
   const spent = now.atS - before.atS;
   const since = (name) => Number(now[name] ?? 0) - Number(before[name] ?? 0);
@@ -134,7 +134,7 @@ export function ratesOf(before, now) {
   };
 }
 
-/** A quantile out of a histogram: `counts` per bucket, the last one beyond the last bound. */
+/** Returns a quantile of a histogram with `counts` per bucket; the last bucket is above the last bound. */
 export function quantile(bounds, counts, share) {
   const all = counts.reduce((sum, count) => sum + count, 0);
   if (!all) return NaN;

@@ -1,4 +1,4 @@
-// Begins: who may use the page, what the server has, which view is in sight.
+// Starts the page: checks the token, loads the server's catalog and shows a view.
 
 import { get, signedIn, useToken } from "./api.js";
 import { Catalog } from "./catalog.js";
@@ -11,10 +11,10 @@ import { startTheme } from "./theme.js";
 
 const VIEWS = ["score", "file", "live"];
 const REFUSALS = {
-  needed: "This server asks for a token. Whoever runs it hands them out.",
-  unknown: "The server does not know this token (401): it is misspelt, or no longer valid.",
+  needed: "This server requires a token. Ask the server's operator for one.",
+  unknown: "The server does not know this token (401): the token is misspelt or no longer valid.",
 };
-// What a header can carry; a browser throws on anything else, as if the server were away.
+// Characters that a header may contain. For others, browsers throw the same error as for a server that is down.
 const TOKEN = /^[\x20-\x7e]+$/;
 let live = null;
 let entering = false;
@@ -47,7 +47,7 @@ function askForToken(why) {
 }
 
 async function enter() {
-  if (entering) return;  // Enter pressed twice opens one page
+  if (entering) return;  // pressing Enter twice must open only one page
   entering = true;
   try {
     await look();
@@ -88,7 +88,7 @@ async function open(access) {
     live = new LiveView(access);
   } catch (error) {
     byId("trouble").hidden = false;
-    byId("trouble").textContent = `The server does not say what it has: ${error.said ?? error.message}`;
+    byId("trouble").textContent = `The page cannot load the server's metrics and models: ${error.said ?? error.message}`;
     return;
   }
   if (access.scoring) {
@@ -113,7 +113,7 @@ byId("sign-in-form").addEventListener("submit", (event) => {
   useToken(given, byId("keep-token").checked);
   enter();
 });
-// What the page holds of the last user goes with the page.
+// Reloading the page removes the last user's data from it.
 byId("sign-out").addEventListener("click", () => { useToken("", false); location.reload(); });
 window.addEventListener("hashchange", () => { showView(); byId("main").focus(); });
 byId("metrics").hidden = true;

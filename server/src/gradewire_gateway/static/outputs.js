@@ -1,8 +1,8 @@
-// What a run writes: rows as `gradewire score` writes them (JSONL, CSV), and rows with their scores for the report.
+// A run's output: rows in the formats of `gradewire score` (JSONL, CSV), and rows with scores for the report.
 
 const PIECE_CHARACTERS = 1 << 20;
 
-/** Lines that are handed to the browser as a Blob every megabyte, which it may keep on disk. */
+/** Lines of text. Every megabyte of them becomes a Blob, which the browser may keep on disk. */
 export class Lines {
   constructor() {
     this.blobs = [];
@@ -31,7 +31,7 @@ export class Lines {
 }
 
 export class Outputs {
-  /** `maxReportBytes`: more of labelled rows are let go, for no report takes them. */
+  /** `maxReportBytes`: maximum size of a report's labelled rows; above it they are dropped. */
   constructor(labels, maxReportBytes) {
     this.labels = labels;
     this.maxReportBytes = maxReportBytes;
@@ -59,7 +59,7 @@ export class Outputs {
   }
 }
 
-/** A cell of CSV. A text that a spreadsheet would take for a formula gets an apostrophe before it. */
+/** Returns a CSV cell. An apostrophe is put before text that a spreadsheet would run as a formula. */
 export function cell(value) {
   if (value === null || value === undefined) return "";
   const text = typeof value === "string" && /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : String(value);

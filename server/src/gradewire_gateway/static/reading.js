@@ -1,17 +1,17 @@
-// Reads rows of a file piece by piece, so that a large one takes no more memory than a small one.
+// Reads a file's rows in pieces, so that a large file needs no more memory than a small file.
 
 const DELIMITERS = [",", ";", "\t", "|"];
 const MISSING = new Set(["nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"]);
-const ONE_ARRAY = "the file is one JSON array: write an object a line (JSONL)";
+const ONE_ARRAY = "the file is one JSON array: write one object per line (JSONL)";
 const MAX_ROW_CHARACTERS = 4_000_000;
 
-/** The file cannot be read any further; the message says why. */
+/** An error after which the rest of the file cannot be read; the message contains the reason. */
 export class UnreadableFileError extends Error {}
 
 /**
- * Rows of a file: {index, place, fields, problem}; `fields` is null where the row cannot be read.
- * `known`: names of columns that tell the delimiter of a table.
- * `onBytes` is told how far the reading has come.
+ * Yields a file's rows: {index, place, fields, problem}; `fields` is null if the row cannot be read.
+ * `known`: column names from which the delimiter of a table is guessed.
+ * `onBytes` is called with the number of bytes read so far.
  */
 export async function* rowsOf(file, known, onBytes = () => {}) {
   const table = /\.(csv|tsv)$/i.test(file.name) || (!/\.(jsonl|ndjson|json)$/i.test(file.name) && !/^\s*[{[]/.test(await file.slice(0, 64).text()));
@@ -45,7 +45,7 @@ function lineRow(decoder, bytes, number) {
   try {
     const fields = JSON.parse(text);
     if (number === 1 && Array.isArray(fields)) throw new UnreadableFileError(ONE_ARRAY);
-    if (fields === null || typeof fields !== "object" || Array.isArray(fields)) return { fields: null, problem: "is not an object of JSON" };
+    if (fields === null || typeof fields !== "object" || Array.isArray(fields)) return { fields: null, problem: "is not a JSON object" };
     return { fields, problem: "" };
   } catch (error) {
     if (error instanceof UnreadableFileError) throw error;
@@ -54,7 +54,7 @@ function lineRow(decoder, bytes, number) {
   }
 }
 
-/** Lines as bytes; null for one that is too long, whose bytes are let go. */
+/** Yields lines as bytes; null for a line that is too long. */
 async function* byteLines(file, onBytes) {
   let pieces = [];
   let held = 0;
@@ -116,19 +116,19 @@ async function* tableRows(file, known, onBytes) {
     }
   }
   if (!header) throw new UnreadableFileError("the file is empty");
-  if (cells.left.trim()) yield { index, place: `line ${cells.line}`, fields: null, problem: "is not CSV: a quote is left open" };
+  if (cells.left.trim()) yield { index, place: `line ${cells.line}`, fields: null, problem: "is not CSV: a quote is not closed" };
 }
 
 function headerOf(values) {
   const header = values.map((name, at) => name.replace(/[\ufeff\u200b\u2060]/g, "").trim() || `column ${at + 1}`);
   const twice = header.find((name, at) => header.indexOf(name) !== at);
-  if (twice !== undefined) throw new UnreadableFileError(`the header names ${twice} twice: rename one, or leave it out`);
+  if (twice !== undefined) throw new UnreadableFileError(`the header has two columns ${twice}: rename or remove one of them`);
   return header;
 }
 
 function tableRow(header, values, problem) {
   if (problem) return { fields: null, problem };
-  if (values.length !== header.length) return { fields: null, problem: `has ${values.length} cells, the header has ${header.length}` };
+  if (values.length !== header.length) return { fields: null, problem: `has ${values.length} cells, but the header has ${header.length}` };
   return { fields: Object.fromEntries(header.map((name, at) => [name, MISSING.has(values[at].trim()) ? null : values[at]])), problem: "" };
 }
 
@@ -150,7 +150,7 @@ async function* textsOf(file, onBytes) {
   yield `${decoded(undefined, {})}\n`;
 }
 
-/** The delimiter that finds most of the known columns in the header; a comma where nothing speaks for another. */
+/** Returns the delimiter that finds the most known columns in the header; a comma if no other finds more. */
 export function delimiterOf(header, known) {
   const names = new Set(known);
   let best = [",", -1, -1];
@@ -163,19 +163,19 @@ export function delimiterOf(header, known) {
   return best[0];
 }
 
-/** Cells of CSV (RFC 4180) out of pieces of text that may end anywhere. */
+/** A reader of CSV cells (RFC 4180) from pieces of text that may end anywhere. */
 export class CellReader {
   #rest = "";
   #line = 1;
   #delimiter = "";
 
-  /** What has come and is no whole row yet. */
+  /** The text of the last row, which is not complete yet. */
   get left() { return this.#rest; }
 
-  /** Number of the line on which it begins. */
+  /** The number of the line on which the next row starts. */
   get line() { return this.#line; }
 
-  /** Rows that are whole by now: {values, line, problem}. `choose` names the delimiter, given the first line. */
+  /** Yields the rows that are complete: {values, line, problem}. `choose` returns the delimiter for the first line. */
   *rows(text, choose) {
     let whole = this.#rest + text;
     if (!this.#delimiter) {
@@ -193,7 +193,7 @@ export class CellReader {
       start = row.end;
     }
     this.#rest = whole.slice(start);
-    if (this.#rest.length > MAX_ROW_CHARACTERS) throw new UnreadableFileError(`the row at line ${this.#line} does not end: is a quote left open?`);
+    if (this.#rest.length > MAX_ROW_CHARACTERS) throw new UnreadableFileError(`the row at line ${this.#line} does not end: close the quotes in it`);
   }
 
   #row(text, start) {
@@ -219,7 +219,7 @@ export class CellReader {
       while (at < text.length && text[at] !== this.#delimiter && text[at] !== "\n") at += 1;
       if (at >= text.length) return null;
       const bare = text.slice(from, at);
-      if (value && bare.replace(/\r$/, "").trim()) problem = `is not CSV: text behind a closing quote (${bare.slice(0, 20)})`;
+      if (value && bare.replace(/\r$/, "").trim()) problem = `is not CSV: text after a closing quote (${bare.slice(0, 20)})`;
       value += text[at] === "\n" ? bare.replace(/\r$/, "") : bare;
       values.push(value);
       at += 1;

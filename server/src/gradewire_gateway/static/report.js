@@ -1,4 +1,4 @@
-// The report of agreement with people: made by the code of `gradewire agree`, shown in a frame that may do nothing else.
+// The report on agreement with human labels. `gradewire agree` makes it on the server; a sandboxed frame shows it.
 
 import { announce, el, save, visible } from "./dom.js";
 import { postLines } from "./api.js";
@@ -14,23 +14,23 @@ export class ReportFrame {
     this.stopping = new AbortController();
   }
 
-  /** Has the server leave it: nobody waits for it any longer. */
+  /** Lets the server stop making the report. */
   stop() {
     this.stopping.abort();
   }
 
   async make(outputs, stem) {
     const lines = outputs.report.blob("application/x-ndjson");
-    this.place.replaceChildren(el("h3", { tabindex: "-1" }, "Agreement with people"));
+    this.place.replaceChildren(el("h3", { tabindex: "-1" }, "Agreement with human labels"));
     if (!this.limits.available) {
-      this.#say("The server's machine lacks what makes the report (pip install 'gradewire[agree]'); gradewire agree FILE --server HOST:PORT --html report.html makes it elsewhere.");
+      this.#say("The server lacks the packages for reports (pip install 'gradewire[agree]'). You can make the report on another machine: gradewire agree FILE --server HOST:PORT --html report.html");
       return;
     }
     if (outputs.tooManyForReport || lines.size > this.limits.maxBytes) {
-      this.#say(`The ${count(outputs.reported)} labelled rows are too many: here a report takes up to ${size(this.limits.maxBytes)}. gradewire agree FILE --server HOST:PORT --html report.html has no such limit.`);
+      this.#say(`There are too many labelled rows (${count(outputs.reported)}): their size may be up to ${size(this.limits.maxBytes)} here. This command has no limit: gradewire agree FILE --server HOST:PORT --html report.html`);
       return;
     }
-    const status = el("p", { class: "note", role: "status" }, `Making the report of ${count(outputs.reported)} labelled rows …`);
+    const status = el("p", { class: "note", role: "status" }, `Making the report on ${count(outputs.reported)} labelled rows …`);
     this.place.append(status);
     let page;
     try {
@@ -39,16 +39,16 @@ export class ReportFrame {
       status.remove();
       if (error.name === "AbortError") return;
       this.#say(`There is no report: ${error.said ?? error.message}`);
-      // Where it was the server's business (another report, a restart), a second try may have one.
+      // If the cause was the server (another report, a restart), a second attempt may succeed.
       if (AGAIN.has(error.status)) this.#offer(() => this.make(outputs, stem));
       return;
     }
     const blob = new Blob([page], { type: "text/html" });
-    status.textContent = `The report of ${count(outputs.reported)} labelled rows, ${size(blob.size)}.`;
+    status.textContent = `The report on ${count(outputs.reported)} labelled rows, ${size(blob.size)}.`;
     this.place.append(
       el("div", { class: "row" }, el("button", { type: "button", onclick: () => save(blob, `${stem}.report.html`) }, "Save the report")),
-      // Scripts of the report's own run there by their digests, which this page's policy names, in an origin of its own.
-      el("iframe", { title: "Report of agreement with people", sandbox: "allow-scripts", src: URL.createObjectURL(blob), class: "report" }));
+      // The report's scripts run in a separate origin, and only because this page's policy lists their digests.
+      el("iframe", { title: "Report on agreement with human labels", sandbox: "allow-scripts", src: URL.createObjectURL(blob), class: "report" }));
     announce("the report is ready");
   }
 

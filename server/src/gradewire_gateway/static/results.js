@@ -1,4 +1,4 @@
-// What the metrics said of one answer: scores with their parts, the window marked in the text, who decided.
+// Results for one answer: scores with their parts, the window marked in the text, and the step that decided.
 
 import { copyButton, el, foreign, visible } from "./dom.js";
 import { snake, statusName, warningName } from "./catalog.js";
@@ -7,24 +7,24 @@ import { findWindow } from "./window.js";
 
 const AUTO_REASONS = {
   certain: "certain: outside the band",
-  sample: "in the sample that the judge is asked about",
+  sample: "in the sample that the judge always grades",
   band: "inside the band",
   refused: "inside the band, where the judge was no better",
 };
 const UNCERTAIN_REASONS = {
   band: "the probability lies inside the band",
-  unlike: "the answer is unlike those of the fit",
-  rule: "a rule calls wrong what the rest calls right",
+  unlike: "the answer is unlike the answers of the fit",
+  rule: "a rule calls the answer wrong, but everything else calls it right",
 };
-const REMARKS = {
-  TRUNCATED: "TRUNCATED: a text was longer than the model reads, and only its beginning counted",
+const WARNINGS = {
+  TRUNCATED: "TRUNCATED: a text was longer than the model's limit, so only its beginning counted",
   UNCALIBRATED: "UNCALIBRATED: threshold and weights are not fitted for this model; trust the order of scores, not right and wrong",
-  MASKED: "MASKED: the judge was not shown words of the answer that call it right",
+  MASKED: "MASKED: the judge did not see words in the answer that claim the answer is right",
 };
 const TIMES = [["queueS", "queue"], ["cacheS", "cache"], ["tokenizeS", "tokenizer"], ["inferenceS", "model"]];
 const HITS = [["memory", "memory"], ["disk", "disk"], ["redis", "Redis"], ["joined", "joined"], ["computed", "computed"]];
 
-/** A card with everything about one answer. */
+/** Returns a card with all results for one answer. */
 export function answerCard({ name, item, results, asked, provenance, catalog }) {
   const text = item.prediction.normalize("NFC");
   const shown = el("p", { class: "answer", dir: "auto" });
@@ -39,7 +39,7 @@ export function answerCard({ name, item, results, asked, provenance, catalog }) 
     el("div", { class: "metrics" }, lines));
 }
 
-/** The answer's text, with the window of one metric marked. */
+/** The answer's text, with one metric's window marked. */
 class Marked {
   constructor(text, place, note) {
     this.text = text;
@@ -50,7 +50,7 @@ class Marked {
   }
 
   button(label, window) {
-    const button = el("button", { type: "button", class: "small", "aria-pressed": "false" }, "Mark its window");
+    const button = el("button", { type: "button", class: "small", "aria-pressed": "false" }, "Mark the window");
     button.addEventListener("click", () => this.#show(button, label, window));
     this.buttons.push(() => button.click());
     this.all = [...(this.all ?? []), button];
@@ -66,18 +66,18 @@ class Marked {
     const found = findWindow(this.text, window);
     if (!found) {
       this.place.replaceChildren(foreign(this.text));
-      this.note.textContent = `The window of ${label} was not found in the text.`;
+      this.note.textContent = `The window that ${label} found is not in the text.`;
       return;
     }
     const [before, inside, after] = [this.text.slice(0, found.start), this.text.slice(found.start, found.end), this.text.slice(found.end)];
     this.place.replaceChildren(el("bdi", {}, visible(before), el("mark", {}, visible(inside)), visible(after)));
-    this.note.textContent = found.exact ? `Marked: the window of ${label}.` : `Marked: the window of ${label} stands about here.`;
+    this.note.textContent = found.exact ? `Marked: the window of ${label}.` : `Marked: about where the window of ${label} is.`;
   }
 }
 
 function referenceList(references, results, asked) {
   const matched = references.map((_, at) => results
-    // Of references that all give 0 the first is named, though nothing of it matched.
+    // If all references score 0, the server names the first one, although it does not match.
     .filter((result) => result.matchedReference === at && (result.score ?? 0) > 0)
     .map((result) => asked[result.metricIndex ?? 0].label));
   return el("div", { class: "references" },
@@ -101,7 +101,7 @@ function resultBlock(asked, result, provenance, catalog, marked) {
       uncertain ? el("span", { class: "badge uncertain" }, "UNCERTAIN") : null),
     result.message ? el("p", { class: "why" }, visible(result.message)) : null,
     decided(asked.metric.name, parts, uncertain),
-    remarks(warnings.filter((warning) => warning !== "UNCERTAIN")),
+    warningNotes(warnings.filter((warning) => warning !== "UNCERTAIN")),
     window ? marked.button(asked.label, window) : null,
     parts ? partsTable(parts, asked.label) : null,
     times(result),
@@ -124,16 +124,16 @@ function decided(name, parts, uncertain) {
     return el("p", { class: "why" }, "Decided by ", el("strong", {}, visible(values.decidedBy)), visible(`${why ? ` (${why})` : ""}${judge}.`));
   }
   if (uncertain) {
-    return el("p", { class: "why" }, `Its verdict is not to be trusted: ${UNCERTAIN_REASONS[values.uncertainReason] ?? "have a person or a judge look"}.`);
+    return el("p", { class: "why" }, `The verdict is not reliable: ${UNCERTAIN_REASONS[values.uncertainReason] ?? "let a person or a judge check it"}.`);
   }
   if (values.bandLower !== undefined) {
-    return el("p", { class: "why" }, `Decided by its fit: the probability lies outside the band ${score(values.bandLower)} to ${score(values.bandUpper)}.`);
+    return el("p", { class: "why" }, `Decided by the fit: the probability lies outside the band ${score(values.bandLower)} to ${score(values.bandUpper)}.`);
   }
   return null;
 }
 
-function remarks(warnings) {
-  return warnings.map((warning) => el("p", { class: "note" }, visible(REMARKS[warning] ?? warning), "."));
+function warningNotes(warnings) {
+  return warnings.map((warning) => el("p", { class: "note" }, visible(WARNINGS[warning] ?? warning), "."));
 }
 
 function partsTable(parts, label) {
@@ -161,5 +161,5 @@ function times(result) {
 function lineOf(label, line) {
   return el("div", { class: "line" },
     el("code", {}, visible(line)),
-    copyButton(`the line of ${label}`, () => line));
+    copyButton(`the identifier of ${label}`, () => line));
 }

@@ -1,4 +1,4 @@
-// The first rows of a run in their order, failed ones beside scored ones, and further rows that failed.
+// Tables of a run's first rows in their order, scored or failed, and of more failed rows.
 
 import { el, foreign, visible } from "./dom.js";
 import { count, score } from "./numbers.js";
@@ -32,7 +32,7 @@ export class RowTables {
     return el("div", {},
       el("h3", {}, "Rows"),
       this.#table(`Rows in the order of the file${more}`, this.first),
-      this.further.length ? this.#table(`Further rows without a score (${count(this.failedRows)} in all)`, this.further) : null);
+      this.further.length ? this.#table(`More rows without a score (${count(this.failedRows)} in total)`, this.further) : null);
   }
 
   #table(caption, rows) {

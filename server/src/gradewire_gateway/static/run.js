@@ -1,4 +1,4 @@
-// Scores the rows of a file in batches, a few on their way at a time; results come in the order of the rows.
+// Scores a file's rows in batches, with a few batches in flight; results come in the order of the rows.
 
 import { SCORE, call } from "./api.js";
 import { flatResult } from "./catalog.js";
@@ -13,17 +13,17 @@ const PASSING = new Set([0, 408, 429, 503]);
 const FATAL = new Set([401, 403, 404, 421, 501]);
 
 /**
- * Scores rows; gives {row, item, more, scores} in their order. `scores` holds a flat result by label.
- * Args: `rows`, of `rowsOf`; `columns`, of `mapped`; `asked`, of the chooser; `signal`, to cancel;
- * `onPause` is told for how many seconds the run waits for the server, and why.
- * Throws ProblemError where nothing can be scored (a token, a metric), AbortError where it was cancelled.
+ * Scores rows and yields {row, item, more, scores} in the order of the rows. `scores` contains a flat result by label.
+ * Args: `rows`, from `rowsOf`; `columns`, from `mapped`; `asked`, from the chooser; `signal`, to cancel;
+ * `onPause`, called with the seconds that the run waits for the server, and the reason.
+ * Throws ProblemError if no row can be scored (because of a token or a metric), and AbortError after a cancellation.
  */
 export async function* scored(rows, { columns, asked, catalog, signal, onPause = () => {} }) {
   const context = { asked, catalog, signal, onPause, specs: asked.map((one) => one.spec) };
   const waiting = [];
   for await (const batch of batches(rows, columns)) {
     const answer = answerOf(batch, context);
-    answer.catch(() => {});  // it is awaited in its turn
+    answer.catch(() => {});  // the error is thrown later, when this batch is awaited
     waiting.push(answer);
     if (waiting.length >= IN_FLIGHT) yield* await waiting.shift();
   }
@@ -64,7 +64,7 @@ async function answerOf(batch, context) {
   }));
 }
 
-/** Flat results by label for each item; an item whose request is refused fails alone. */
+/** Returns flat results by label for each item; if the server refuses an item, only this item fails. */
 async function resultsOf(items, context) {
   try {
     const reply = await asking(items, context);
@@ -77,7 +77,7 @@ async function resultsOf(items, context) {
     if (context.signal.aborted || FATAL.has(error.status) || error.status === undefined) throw error;
     if (items.length === 1) return [failed(context.asked, PASSING.has(error.status) ? "UNAVAILABLE" : "INVALID_INPUT", error.message)];
     if (PASSING.has(error.status)) throw error;
-    // Which of them is at fault, or how many are too many, is found by halves.
+    // Halve the batch to find the item at fault, or a size that the server accepts.
     const middle = items.length >> 1;
     return [...await resultsOf(items.slice(0, middle), context), ...await resultsOf(items.slice(middle), context)];
   }

@@ -1,4 +1,4 @@
-// The view in which people type or paste question, references and answers.
+// The view in which users type or paste a question, references and answers.
 
 import { SCORE, call, signedIn } from "./api.js";
 import { announce, byId, visible } from "./dom.js";
@@ -39,7 +39,7 @@ export class ScoreView {
 
   #items() {
     const references = this.references.texts.filter((text) => text.trim());
-    if (!references.length) throw new Error("write at least one reference");
+    if (!references.length) throw new Error("enter at least one reference");
     const question = byId("question").value;
     const answers = this.answers.texts;
     return answers.map((prediction, at) => ({ id: `answer ${at + 1}`, question, references, prediction }));
@@ -84,7 +84,7 @@ export class ScoreView {
     const provenance = reply.provenance ?? [];
     byId("results").hidden = false;
     byId("results-time").textContent =
-      `${duration(reply.serverS ?? 0)} in the server, ${duration(roundTripS)} for the round trip from here.`;
+      `${duration(reply.serverS ?? 0)} in the server, ${duration(roundTripS)} for the round trip from this browser.`;
     byId("results-list").replaceChildren(...(reply.items ?? []).map((item, at) =>
       answerCard({ name: `Answer ${at + 1}`, item: request.items[at], results: item.results ?? [], asked, provenance, catalog: this.chooser.catalog })));
     byId("snippets").replaceChildren(snippets(request, provenance, signedIn()));

@@ -1,11 +1,11 @@
-// The same scores from a shell and from Python.
+// Code for the same scores in a shell and in Python.
 
 import { SCORE } from "./api.js";
 import { copyButton, el, visible } from "./dom.js";
 
 const shellQuoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** A command of curl that sends the request again; the token stands in a variable, never in the text. */
+/** Returns a curl command that repeats the request. It reads the token from a variable, and never contains it. */
 export function curlCommand(request, withToken) {
   const lines = [
     `curl -s ${shellQuoted(`${location.origin}${SCORE}`)}`,
@@ -16,7 +16,7 @@ export function curlCommand(request, withToken) {
   return lines.join(" \\\n  ");
 }
 
-/** A program that asks the server over gRPC for the very same metrics, by their lines. */
+/** Returns a program that asks the server over gRPC for the same metrics, by their identifiers. */
 export function pythonProgram(request, provenance, withToken) {
   const items = request.items.map((item) => `    ${pythonValue(item)},`).join("\n");
   const lines = provenance.map((one) => `    ${JSON.stringify(one.line)},`).join("\n");
@@ -39,14 +39,14 @@ function pythonValue(item) {
   return `{${given.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(", ")}}`;
 }
 
-/** Both, folded away. */
+/** Returns an element with both snippets, folded at first. */
 export function snippets(request, provenance, withToken) {
   const shown = [
     ["curl", curlCommand(request, withToken)],
     ["Python", pythonProgram(request, provenance.filter((one) => one.line), withToken)],
   ];
-  return el("section", { class: "card", "aria-label": "The same from a program" },
-    el("h3", {}, "The same from a program"),
+  return el("section", { class: "card", "aria-label": "The same scores from a program" },
+    el("h3", {}, "The same scores from a program"),
     shown.map(([name, text]) => el("details", {}, el("summary", {}, name),
       el("pre", { tabindex: "0", role: "region", "aria-label": `${name} snippet` }, el("code", {}, visible(text))), copyButton(`the ${name} snippet`, () => text))));
 }

@@ -1,20 +1,20 @@
-// Shows what a run says as a whole: means, statuses, distributions, extremes, groups.
+// Shows a run's summary: means, statuses, distributions, extremes and groups.
 
 import { histogram } from "./charts.js";
 import { copyButton, el, foreign, visible } from "./dom.js";
 import { count, percent, score } from "./numbers.js";
 
-/** The summary of a run. */
+/** Returns an element with a run's summary. */
 export function summaryOf(summary) {
   return el("div", {},
-    el("p", {}, `${count(summary.rows)} rows, ${count(summary.failed)} of them with a metric that gave no score. A row without a score enters no mean.`),
+    el("p", {}, `${count(summary.rows)} rows, ${count(summary.failed)} of them without a score for some metric. Means ignore rows without a score.`),
     overview(summary),
     el("div", { class: "charts" }, summary.metrics.map(distribution)),
     summary.groups.size ? groups(summary) : null,
     summary.metrics.map(extremes),
-    el("h3", {}, "Lines that reproduce the scores"),
+    el("h3", {}, "Metric identifiers that reproduce the scores"),
     summary.metrics.filter((metric) => metric.line).map((metric) =>
-      el("div", { class: "line" }, el("code", {}, visible(metric.line)), copyButton(`the line of ${metric.label}`, () => metric.line))));
+      el("div", { class: "line" }, el("code", {}, visible(metric.line)), copyButton(`the identifier of ${metric.label}`, () => metric.line))));
 }
 
 function table(caption, head, rows) {

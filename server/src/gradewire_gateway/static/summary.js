@@ -1,11 +1,11 @@
-// What a run says as a whole, gathered row by row in bounded memory.
+// A run's summary, computed row by row in bounded memory.
 
 export const BINS = 20;
 const KEPT = 5;
 const MOST_GROUPS = 50;
 const SHOWN_CHARACTERS = 300;
 
-/** Figures of one metric over rows; those without a score enter no mean. */
+/** One metric's statistics over rows; means ignore rows without a score. */
 export class Tally {
   constructor() {
     this.scored = 0;

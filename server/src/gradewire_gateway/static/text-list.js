@@ -1,4 +1,4 @@
-// A list of texts that can grow and shrink: references, answers.
+// A list of text boxes that users can extend, for references and answers.
 
 import { el } from "./dom.js";
 
@@ -17,7 +17,7 @@ export class TextList {
     return [...this.items.querySelectorAll("textarea")];
   }
 
-  /** The texts, those that were left empty too. */
+  /** All texts, including empty ones. */
   get texts() {
     return this.#boxes().map((box) => box.value);
   }

@@ -1,4 +1,4 @@
-// Light and dark: what the system says, until the switch says otherwise.
+// The light and the dark theme: the system's choice, until the user changes it.
 
 import { byId } from "./dom.js";
 
@@ -10,7 +10,7 @@ function isDark() {
   return (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 }
 
-/** Makes the switch work. */
+/** Applies the saved theme, and starts the button that changes it. */
 export function startTheme() {
   const button = byId("theme");
   const named = () => { button.textContent = isDark() ? "Light colours" : "Dark colours"; };

@@ -1,25 +1,25 @@
-// What a value of a row says as text, by the rules of `gradewire score`: nothing is guessed in silence.
+// Converts a row's values to text by the rules of `gradewire score`. An unclear value is an error, never a guess.
 
 import { ITEM_FIELDS, LISTS } from "./aliases.js";
 
 const TEXT_KEYS = ["text", "answer"];
 const MAX_LIST_CHARACTERS = 1 << 20;
 
-/** A value cannot be read; the message names its column. */
+/** An error for a value that cannot be read; the message names the column. */
 export class UnreadableValueError extends Error {}
 
-/** The text that a value stands for; null where it is missing. */
+/** Returns a value's text; null if the value is missing. */
 export function textOf(value, at) {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;
-  if (typeof value === "boolean") throw new UnreadableValueError(`${at} is ${value}, a truth value: write it as the other answers have it`);
+  if (typeof value === "boolean") throw new UnreadableValueError(`${at} is the boolean ${value}: write it as a string, like the other answers`);
   if (typeof value === "number") return numberText(value, at);
   throw new UnreadableValueError(`${at} is ${Array.isArray(value) ? "a list" : "an object"}: give a string`);
 }
 
 function numberText(value, at) {
   if (Number.isInteger(value) && Math.abs(value) >= 2 ** 53) {
-    throw new UnreadableValueError(`${at} is a number of more digits than JSON in a browser keeps: write it as a string`);
+    throw new UnreadableValueError(`${at} is a number with more digits than a browser can read from JSON: write it as a string`);
   }
   const text = String(value);
   const [digits, exponent] = text.split("e");
@@ -28,7 +28,7 @@ function numberText(value, at) {
   return value.toFixed(Math.min(100, Math.max(0, places - Number(exponent))));
 }
 
-/** The texts that a value of references stands for; null where it is missing. `fromTable`: cells are texts alone. */
+/** Returns the texts in a value of references; null if the value is missing. */
 export function textsOf(value, at) {
   if (value === null || value === undefined) return null;
   let listed = value;
@@ -37,7 +37,7 @@ export function textsOf(value, at) {
   return listed.map((entry, place) => {
     const inner = entry !== null && typeof entry === "object" && !Array.isArray(entry) ? inObject(entry, `${at}[${place}]`) : entry;
     const text = textOf(inner, `${at}[${place}]`);
-    if (text === null) throw new UnreadableValueError(`${at}[${place}] is missing: leave it out`);
+    if (text === null) throw new UnreadableValueError(`${at}[${place}] is null: remove it`);
     return text;
   });
 }
@@ -48,7 +48,7 @@ function inObject(value, at) {
   return value[keys[0]];
 }
 
-/** The list that a cell holds as JSON or as Python prints lists of texts; null where it holds none. */
+/** Returns the list in a cell, in JSON or in the form in which Python prints lists of strings; null without a list. */
 export function listIn(cell) {
   const text = cell.trim();
   if (!text.startsWith("[") || !text.endsWith("]") || text.length > MAX_LIST_CHARACTERS) return null;
@@ -59,12 +59,12 @@ export function listIn(cell) {
     list = pythonList(text);
   }
   if (list === null && LISTS_OF_LISTS.test(text) && text.slice(1, -1).match(INNER_LIST).every(pythonList)) return [[]];
-  // "[0, 1]" is an answer: an interval, a list of code.
+  // A list of numbers, such as "[0, 1]", is an answer: an interval, or a list in program code.
   if (!Array.isArray(list) || (list.length && list.every((entry) => typeof entry === "number"))) return null;
   return list;
 }
 
-// With commas between its texts, or as numpy prints arrays: with none at all.
+// Python prints commas between strings; numpy prints none.
 const PYTHON_LIST = /^\[\s*(?:(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*(?:,\s*|(?=\])))*\]$/su;
 const NUMPY_ARRAY = /^\[\s*(?:(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*)+\]$/su;
 const LISTS_OF_LISTS = /^\[\s*(?:\[[^[\]]*\]\s*,?\s*)+\]$/u;
@@ -80,8 +80,8 @@ function pythonList(text) {
 }
 
 /**
- * The item of a row, with what else a report reads of it.
- * Gives {item, more}; throws UnreadableValueError. `columns` is what `mapped` gave.
+ * Returns a row's item and the other fields that a report needs: {item, more}.
+ * `columns` is from `mapped`. Throws UnreadableValueError.
  */
 export function itemOf(fields, columns, index) {
   const first = (field) => {

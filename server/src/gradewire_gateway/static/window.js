@@ -1,7 +1,7 @@
-// Finds in the raw text the window that a metric names in its normal form, as the report of `gradewire agree` does.
+// Finds in the raw text the window that a metric reports in normal form, like the report of `gradewire agree`.
 //
-// The server gives words and no positions: it lower-cases, deletes what is neither word character nor white space, and
-// replaces words by lemmas. Positions found here are those of JavaScript's strings (UTF-16), from the text in NFC.
+// The server returns words without positions. It lower-cases the text, deletes characters that are neither word
+// characters nor white space, and replaces words by lemmas. Positions here are UTF-16 positions in the text in NFC.
 
 const NEITHER_WORD_NOR_SPACE = /[^\p{L}\p{N}_\s]+/gu;
 const RUN = /\S+/gu;
@@ -12,8 +12,8 @@ const MAX_COMPARED = 64;
 const LEAST_LIKENESS = 0.5;
 
 /**
- * Looks for the stretch of `text`, in NFC, that normalises to `window`.
- * Gives {start, end, exact}, half open, in UTF-16 code units; null where nothing is like it.
+ * Finds the part of `text`, in NFC, that normalises to `window`.
+ * Returns {start, end, exact}, half open, in UTF-16 code units; null if no part is similar.
  */
 export function findWindow(text, window) {
   const { words, spans } = bareWords(text);
@@ -61,7 +61,7 @@ function bareWords(text) {
   return { words, spans };
 }
 
-/** Share of the longer word that both begin with: inflection changes ends, mostly. */
+/** Returns the length of the common beginning as a share of the longer word, because inflection mostly changes ends. */
 function likeness(lemma, word) {
   let common = 0;
   while (common < lemma.length && common < word.length && lemma[common] === word[common]) common += 1;

@@ -71,14 +71,14 @@ def test_a_score_comes_with_line_digest_and_parts_that_json_takes() -> None:
     assert (told["best_window"], told["features"], told["model"]) == ("small cat", {"length": 2.0}, "m")
     assert told["correct"] is True
     assert "error_type" not in told
-    assert evaluation.explanation == 'correctness gives 0.9346, right; by reference 2; closest words "small cat".'
+    assert evaluation.explanation == 'correctness: 0.9346, right; matched reference 2; closest words "small cat".'
 
 
 def test_a_judges_reason_is_in_the_sentence_and_is_cut() -> None:
     short = scored(1.0, correct=True, parts=JudgeParts(reason="Both name the cat."))
     long = scored(1.0, correct=True, parts=JudgeParts(reason="cat " * 1000))
 
-    assert short.explanation == "correctness gives 1, right; reason: Both name the cat."
+    assert short.explanation == "correctness: 1, right; reason: Both name the cat."
     assert len(long.explanation) < 300
     assert long.to_dict()["reason"] == "cat " * 1000
 

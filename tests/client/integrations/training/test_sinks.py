@@ -98,7 +98,7 @@ def test_a_sink_that_fails_is_logged_and_ends_nothing(
     assert scorer.wait(30)
     assert scorer.close()
     assert (broken.steps, broken.closed) == ([1, 2], True)
-    assert "_Broken failed over step 2 of validation" in caplog.text
+    assert "_Broken failed on step 2 of validation" in caplog.text
     assert "_Broken could not be closed" in caplog.text
     assert scorer.counts() == {StepState.SCORED: 2}
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == 3

@@ -131,7 +131,7 @@ def test_every_changed_byte_of_header_rows_and_digest_is_found(tmp_path: Path, c
             sql(spool)(f"UPDATE steps SET {column} = ? WHERE sequence = ?", (content, sequence))  # noqa: S608
             query = "SELECT header, rows, digest FROM steps WHERE sequence = 0"
             stored = sql(spool)(query).fetchone()
-            with pytest.raises(ValueError, match="not those that were written"):
+            with pytest.raises(ValueError, match="do not match their digest"):
                 StoredStep(*stored).checked_header()
         if is_open:
             step = spool.take()
@@ -199,7 +199,7 @@ def test_a_file_of_scores_that_cannot_be_written_gets_its_lines_later(
     with opened(tmp_path) as spool:
         path.mkdir()
         spool.refuse(header(1), "no room")
-        assert "lacks scores" in caplog.text
+        assert "cannot append scores" in caplog.text
         path.rmdir()
         spool.refuse(header(2), "no room")
     assert [line["step"] for line in lines(tmp_path)] == [1, 2]
@@ -237,10 +237,10 @@ def test_a_directory_of_another_version_is_named(tmp_path: Path) -> None:
         pass
     with closing(sqlite3.connect(tmp_path / "later/steps.sqlite")) as database:
         database.execute("PRAGMA user_version=9")
-    with pytest.raises(InvalidRequest, match="later version"):
+    with pytest.raises(InvalidRequest, match="later gradewire version"):
         Spool(tmp_path / "later", SpoolLimits())
     (tmp_path / "earlier/pending").mkdir(parents=True)
-    with pytest.raises(InvalidRequest, match="earlier version"):
+    with pytest.raises(InvalidRequest, match="earlier gradewire version"):
         Spool(tmp_path / "earlier", SpoolLimits())
     (tmp_path / "other").mkdir()
     (tmp_path / "other/steps.sqlite").write_bytes(b"no database, but long enough for one. " * 100)

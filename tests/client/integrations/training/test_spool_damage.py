@@ -144,7 +144,7 @@ def test_a_flipped_bit_of_scores_leaves_these_out_and_names_them(
     directory = flip(position)
     (directory / "scores.jsonl").unlink()
     assert damaged_steps(directory) == []
-    assert "the scores of submission 1 are damaged" in caplog.text
+    assert "the damaged scores of submission 1" in caplog.text
     assert [(line["sequence"], line["state"]) for line in lines(directory)] == [(0, "scored"), (1, "corrupt")]
     with opened(directory) as spool:
         spool.refuse(header(9), "no room")
@@ -246,7 +246,7 @@ def test_rows_of_another_step_are_not_scored_in_its_place(spool_directory: Path)
         scores = spool.read(step)
         assert isinstance(scores, StepScores)
         assert (scores.step, scores.state) == (70_002, StepState.CORRUPT)
-        assert "another step lies in its place" in scores.problem
+        assert "another step is stored in its place" in scores.problem
 
 
 def test_a_database_of_version_1_is_taken_over(spool_directory: Path) -> None:

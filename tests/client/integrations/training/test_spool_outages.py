@@ -63,7 +63,7 @@ def test_a_step_that_is_answered_in_part_is_scored_again(
     assert scorer.wait(30)
     metric = scorer.results()[0].metrics["exact_match"]
     assert metric.counts == {"OK": 300}
-    assert "of 300 scores had no answer (TIMEOUT: " in caplog.text
+    assert "of 300 scores are missing (TIMEOUT: " in caplog.text
 
 
 def test_a_refused_step_lets_the_others_go_first(

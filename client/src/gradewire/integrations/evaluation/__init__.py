@@ -1,4 +1,4 @@
-"""gradewire as a scorer of evaluation frameworks.
+"""Scorers for evaluation frameworks.
 
 ```python
 from gradewire.integrations.evaluation import AnswerEvaluator
@@ -8,7 +8,7 @@ evaluation = evaluator.evaluate(question="What sleeps?", references=["cat"], ans
 print(evaluation.label, evaluation.explanation)
 ```
 
-Each framework has its own module, which imports it: `inspect_ai`, `lm_eval`, `deepeval` and so on.
+Each framework has a module, such as `inspect_ai` or `lm_eval`, and only that module imports the framework.
 """
 
 from gradewire.integrations.evaluation.evaluator import AnswerEvaluator, Evaluation, Label, close_connections

@@ -21,17 +21,17 @@ with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 REFERENCES = "references"
-"""Key of a test case's metadata with all right answers, if there are several; else `expected_output` counts."""
+"""Key in a test case's metadata for a list of right answers; without it, `expected_output` is the right answer."""
 
 
 class GradewireMetric(BaseMetric):
-    """A metric over `actual_output`. A failure is an error of the test case, without a score.
+    """A metric that grades `actual_output`. If scoring fails, the test case has an error and no score.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        threshold: Lowest passing score; 0.5 is the lowest right answer of `correctness`.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        threshold: The lowest passing score; 0.5 suits `correctness`, which calls answers right from 0.5.
+        address: See `AnswerEvaluator`.
+        deadline_s: See `AnswerEvaluator`.
     """
 
     _required_params = (SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT)
@@ -43,7 +43,7 @@ class GradewireMetric(BaseMetric):
         address: str | None = None,
         deadline_s: float | None = None,
     ) -> None:
-        # DeepEval copies a metric by its arguments, which must be attributes.
+        # DeepEval copies a metric by reading its arguments from attributes with the same names.
         self.metric = metric
         self.threshold = threshold
         self.address = address
@@ -52,11 +52,14 @@ class GradewireMetric(BaseMetric):
         self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """Return the score, or None; raise as `AnswerEvaluator.evaluate`, or for missing references or output."""
+        """Return the score, or None if scoring failed.
+
+        Raises the errors of `AnswerEvaluator.evaluate`, and MissingTestCaseParamsError without references or output.
+        """
         return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """Return the score, or None, as `measure`."""
+        """Return the score or None like `measure`, but asynchronously."""
         return self._take(await self._evaluator.evaluate_async(**self._arguments(test_case)))
 
     @property

@@ -1,4 +1,4 @@
-"""The evaluator behind the scorers of all evaluation frameworks, and its result."""
+"""The evaluator that all framework scorers use, and its result."""
 
 import asyncio
 import os
@@ -15,29 +15,29 @@ from gradewire.options import CallOptions, ScoreOptions
 from gradewire.results import MetricScore, Provenance, ScoreReport, ScoreWarning, Status
 
 ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
-TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - a variable's name, not a token
 EMBEDDED: Final = "embedded"
-"""Address of an engine in this process, without a server."""
+"""The address that selects an engine in this process instead of a server."""
 _USUAL_ADDRESS: Final = "127.0.0.1:50051"
 
 _lock = threading.Lock()
 
 Label: TypeAlias = Literal["right", "wrong", "uncertain", "none"]
 
-# Characters of a text in an explanation; the metadata has all of it.
+# Maximum length of a quotation in an explanation, in characters; the metadata contains the full text.
 _SHOWN_CHARACTERS = 200
 
 METRIC = "correctness"
-"""Default metric: the probability that an answer is right, with a verdict and a warning if that is uncertain."""
+"""The default metric: the probability that an answer is right, a verdict, and a warning if the verdict is uncertain."""
 
 
 class SharedClient(Client):
-    """A client with calls that any asyncio event loop can await, and any thread can make."""
+    """A client whose calls can be awaited on any asyncio event loop, and made from any thread."""
 
     async def score_soon(
         self, items: list[ItemLike], metrics: MetricsLike, **options: Unpack[ScoreOptions]
     ) -> ScoreReport:
-        """Score items from a coroutine; a cancelled wait cancels the call."""
+        """Score items from a coroutine; cancelling the coroutine cancels the call."""
         call = CallOptions.of("Client.score", metrics, options)
         running = self._background.running()
         return await asyncio.wrap_future(running.loop.start(running.calls.score(items, call, None)))
@@ -47,20 +47,20 @@ _clients: dict[tuple[str, str | None], SharedClient] = {}
 
 
 def shared_client(address: str | None, token: str | None) -> SharedClient:
-    """Return this process's client for a server, made at the first call.
+    """Return this process's client for a server; the first call creates the client.
 
     Args:
-        address: HOST:PORT of a server; "embedded": an engine in this process; None: the environment variable
-            GRADEWIRE_SERVER, else 127.0.0.1:50051.
-        token: Bearer token; None: GRADEWIRE_TOKEN, if set.
+        address: HOST:PORT of a server, or "embedded" for an engine in this process. None means the environment variable
+            GRADEWIRE_SERVER, or 127.0.0.1:50051 if it is not set.
+        token: The bearer token. None means the environment variable GRADEWIRE_TOKEN, or no token if it is not set.
 
     Raises:
         InvalidRequest: The address or token is malformed.
-        MissingExtra: The address is "embedded", and the server's part is not installed.
+        MissingExtra: The address is "embedded", and the server package is not installed.
     """
     address = address or os.environ.get(ADDRESS_VARIABLE) or _USUAL_ADDRESS
     where = (address, token or os.environ.get(TOKEN_VARIABLE) or None)
-    # Avoid the lock for an existing client: if another thread forks meanwhile, the child would hold it forever.
+    # Take no lock for an existing client: if another thread forked meanwhile, the child's lock would stay locked.
     if (client := _clients.get(where)) is not None:
         return client
     with _lock:
@@ -70,7 +70,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Close all connections of scorers, as the end of the program does. The next call opens a new one."""
+    """Close all scorers' connections; the end of the program does the same. The next call opens a new connection."""
     with _lock:
         clients = list(_clients.values())
         _clients.clear()
@@ -86,20 +86,20 @@ def _open(address: str, token: str | None) -> SharedClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The score of one answer, or the reason for a missing one.
+    """An answer's score, or the reason why there is no score.
 
     Attributes:
-        metric: The metric, as requested.
-        value: The score, on the metric's own scale; None unless `status` is OK. Never 0 for a failure.
-        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable one, "none" without a verdict or
-            a score.
-        correct: The verdict, even if uncertain; None without one.
+        metric: The requested metric.
+        value: The score, on the metric's scale; None unless `status` is OK. Failures never count as 0.
+        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable verdict, "none" if there is no
+            verdict or no score.
+        correct: The verdict, even if uncertain; None without a verdict.
         explanation: A sentence for users.
         status: OK, or the reason for a missing score.
-        error_type: Empty for a score; else the status, or the class of the error if the call itself failed.
-        metric_line: The metric identifier that reproduces the score; empty if no server returned it.
-        digest: 64 hex digits of the model behind the score; empty for metrics without one.
-        metadata: Other details, ready for JSON: model, parts, warnings, the matched reference.
+        error_type: "" for a score; else the status, or the error's class if the call itself failed.
+        metric_line: The metric identifier that reproduces the score; "" if the server did not return it.
+        digest: The digest of the model behind the score, 64 hex digits; "" for metrics without a model.
+        metadata: More details in JSON types: model, parts of the score, warnings, the matched reference.
     """
 
     metric: str
@@ -120,7 +120,7 @@ class Evaluation:
 
     @classmethod
     def of_score(cls, metric: str, score: MetricScore) -> Self:
-        """Make an evaluation from a server's score."""
+        """Return the evaluation for a server's score."""
         provenance = score.provenance
         scored = score.score is not None
         label = _label(score)
@@ -139,7 +139,7 @@ class Evaluation:
 
     @classmethod
     def of_error(cls, metric: str, error: TransportError) -> Self:
-        """Make an evaluation for a call without an answer."""
+        """Return the evaluation for a failed call."""
         status = Status.TIMEOUT if isinstance(error, DeadlineExceeded) else Status.UNAVAILABLE
         return cls(
             metric=metric,
@@ -152,14 +152,14 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except value and explanation as a flat dict for JSON, to store with a score.
+        """Return everything except value and explanation in a flat dictionary for JSON, to store with the score.
 
-        Keys: metric, label, correct, status, error_type, metric_line, digest, then those of `metadata`, without empty
-        ones.
+        The keys are metric, label, correct, status, error_type, metric_line, digest and the keys of `metadata`. Keys
+        with an empty value are left out.
         """
         names = ("metric", "label", "correct", "status", "error_type", "metric_line", "digest")
-        told = {name: getattr(self, name) for name in names} | {"status": str(self.status), **self.metadata}
-        return {name: value for name, value in told.items() if value is not None and value != ""}
+        details = {name: getattr(self, name) for name in names} | {"status": str(self.status), **self.metadata}
+        return {name: value for name, value in details.items() if value is not None and value != ""}
 
 
 def _label(score: MetricScore) -> Label:
@@ -171,10 +171,10 @@ def _label(score: MetricScore) -> Label:
 
 
 def _explain(metric: str, score: MetricScore, label: Label) -> str:
-    verdict = {"right": ", right", "wrong": ", wrong", "uncertain": ", which is uncertain", "none": ""}[label]
-    said = [f"{metric} gives {score.score:.4g}{verdict}"]
+    verdict = "" if label == "none" else f", {label}"
+    said = [f"{metric}: {score.score:.4g}{verdict}"]
     if score.matched_reference is not None:
-        said.append(f"by reference {score.matched_reference + 1}")
+        said.append(f"matched reference {score.matched_reference + 1}")
     if window := getattr(score.parts, "best_window", ""):
         said.append(f'closest words "{_short(window)}"')
     if reason := getattr(score.parts, "reason", ""):
@@ -197,32 +197,32 @@ def _digest(provenance: Provenance | None) -> str:
 
 
 def _metadata(score: MetricScore) -> dict[str, Any]:
-    told = score.to_dict()
+    details = score.to_dict()
     for name in ("score", "status", "correct", "line"):
-        told.pop(name, None)
+        details.pop(name, None)
     if provenance := score.provenance:
         for name in ("model", "judge_model", "judge_digest", "grader_model", "grader_digest", "prompt", "calibration"):
             if value := getattr(provenance, name):
-                told[name] = value
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in told.items()}
+                details[name] = value
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in details.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvaluator:
-    """A grader of answers by one metric. It is a plain value to copy and pickle, without its own connection.
+    """A grader that applies one metric to answers. It can be copied and pickled, because it contains no connection.
 
-    Temporary failures (no server, no answer in time, too much load) become evaluations without a value. Errors that
-    only the caller can fix are raised, because they would be the same for every answer.
+    After a temporary failure (no server, a timeout, an overloaded server) you get an evaluation without a value. Errors
+    that only the caller can fix are raised, because every answer would fail in the same way.
 
     Attributes:
-        metric: One metric, as in `Client.score`: `"correctness"`, `"smile:fast"`, a metric identifier.
-        address: HOST:PORT of a server; "embedded": an engine in this process; None: the environment variable
-            GRADEWIRE_SERVER, else 127.0.0.1:50051.
-        token: Bearer token; None: GRADEWIRE_TOKEN, if set.
-        deadline_s: Deadline of a call, in seconds; None: the client's (30 s, or an hour with a judge).
+        metric: One metric, such as `"correctness"`, `"smile:fast"` or a metric identifier; see `Client.score`.
+        address: HOST:PORT of a server, or "embedded" for an engine in this process. None means the environment variable
+            GRADEWIRE_SERVER, or 127.0.0.1:50051 if it is not set.
+        token: The bearer token. None means the environment variable GRADEWIRE_TOKEN, or no token if it is not set.
+        deadline_s: Deadline of a call, in seconds; None means the client's default (30 s, or an hour with a judge).
 
     Raises:
-        InvalidRequest: The metric is malformed, or there are several.
+        InvalidRequest: The metric is malformed, or several metrics are given.
     """
 
     metric: str = METRIC
@@ -237,26 +237,26 @@ class AnswerEvaluator:
         """Grade one answer.
 
         Args:
-            references: The right answers, or the only one.
-            answer: The answer to grade; blank is EMPTY_PREDICTION.
+            references: The right answer, or a list of right answers.
+            answer: The answer to grade; a blank answer gets the status EMPTY_PREDICTION.
             question: The question; some metrics need it.
 
         Raises:
             RequestError: The server does not know the metric or model, or refuses the token.
-            TransportError: The address must be wrong (`may_pass` is False).
-            MissingExtra: The address is "embedded", and the server's part is not installed.
+            TransportError: The call failed and retrying will not help, usually because the address is wrong.
+            MissingExtra: The address is "embedded", and the server package is not installed.
         """
         return self.evaluate_all([_item(references, answer, question)])[0]
 
     async def evaluate_async(self, *, references: str | Sequence[str], answer: str, question: str = "") -> Evaluation:
-        """Grade one answer, as `evaluate`, on any asyncio event loop."""
+        """Grade one answer like `evaluate`, but asynchronously, on any asyncio event loop."""
         return (await self.evaluate_all_async([_item(references, answer, question)]))[0]
 
     def evaluate_all(self, items: Sequence[ItemLike]) -> list[Evaluation]:
-        """Grade many answers in one call, in order; raises as `evaluate`.
+        """Grade many answers in one call, and return evaluations in the same order; raise the errors of `evaluate`.
 
         Args:
-            items: As in `Client.score`. An item that cannot be sent becomes an evaluation without a value.
+            items: See `Client.score`. An item that cannot be sent gets an evaluation without a value.
         """
         try:
             report = self._client.score(list(items), self._named, **self._options)
@@ -265,7 +265,7 @@ class AnswerEvaluator:
         return self._read(report)
 
     async def evaluate_all_async(self, items: Sequence[ItemLike]) -> list[Evaluation]:
-        """Grade many answers, as `evaluate_all`, on any asyncio event loop."""
+        """Grade many answers like `evaluate_all`, but asynchronously, on any asyncio event loop."""
         try:
             report = await self._client.score_soon(list(items), self._named, **self._options)
         except TransportError as error:

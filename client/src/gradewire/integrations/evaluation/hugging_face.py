@@ -1,4 +1,4 @@
-"""A metric of Hugging Face's `evaluate`.
+"""A metric for Hugging Face's `evaluate`.
 
 ```python
 from gradewire.integrations.evaluation.hugging_face import GradewireMetric
@@ -24,15 +24,15 @@ _TEXT = Value("string")
 
 
 class GradewireMetric(Metric):
-    """A metric over predictions. The mean covers scored answers; the counts say how many these are.
+    """A metric that grades predictions. The mean is over scored answers only; the result also contains their number.
 
-    References are, for each prediction, a text or a list of right answers.
+    The references for a prediction are a string or a list of right answers.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`, for a whole `compute`.
-        **settings: Settings of `evaluate.Metric`: `experiment_id`, `num_process`, `cache_dir`, …
+        metric: One metric; see `Client.score`.
+        address: See `AnswerEvaluator`.
+        deadline_s: Deadline of each `compute`; see `AnswerEvaluator`.
+        **settings: Settings for `evaluate.Metric`, such as `experiment_id`, `num_process` or `cache_dir`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GradewireMetric(Metric):
         return MetricInfo(
             description="Grades free-form answers against references on a gradewire server.",
             citation="",
-            inputs_description="predictions, references (a text or a list of texts each), questions (optional).",
+            inputs_description="predictions, references (a string or a list of strings each), questions (optional).",
             features=[
                 Features({"predictions": _TEXT, "references": ListOf(_TEXT)}),
                 Features({"predictions": _TEXT, "references": _TEXT}),

@@ -31,7 +31,7 @@ REASONS: Final[Mapping[Status, str]] = {
     Status.INCONSISTENT: "grader_failed",
     Status.JUDGE_CANNOT_SEE: "grader_failed",
 }
-"""Inspect's names for statuses; "scoring_failed" for all others."""
+"""Inspect's reasons for missing scores by status; other statuses get "scoring_failed"."""
 
 _Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
 
@@ -41,16 +41,19 @@ def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s
     """Score each sample's completion against its targets; each target is a right answer.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        address: As in `AnswerEvaluator`. Put a token into GRADEWIRE_TOKEN, because Inspect logs arguments.
-        deadline_s: As in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        address: See `AnswerEvaluator`. Set the token in GRADEWIRE_TOKEN, because Inspect logs arguments.
+        deadline_s: See `AnswerEvaluator`.
     """
     return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), lambda evaluation: evaluation.value)
 
 
 @inspect.scorer(metrics=[inspect.accuracy(), inspect.stderr()])
 def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
-    """Give the metric's verdict as C or I, else as `gradewire_score`. Uncertain verdicts count; see their label."""
+    """Return the metric's verdict, C or I, for each sample. Uncertain verdicts count too; their label is "uncertain".
+
+    The arguments are those of `gradewire_score`.
+    """
 
     def verdict(evaluation: Evaluation) -> str | None:
         return None if evaluation.correct is None else inspect.CORRECT if evaluation.correct else inspect.INCORRECT
@@ -62,14 +65,14 @@ def _scorer(evaluator: AnswerEvaluator, value_of: Callable[[Evaluation], str | f
     async def score(state: TaskState, target: inspect.Target) -> inspect.Score:
         answer = state.output.completion
         evaluation = await evaluator.evaluate_async(question=state.input_text, references=list(target), answer=answer)
-        told: dict[str, Any] = {
+        details: dict[str, Any] = {
             "answer": answer,
             "explanation": evaluation.explanation,
             "metadata": evaluation.to_dict(),
         }
         value = value_of(evaluation)
         if value is None:
-            return inspect.Score.unscored(reason=REASONS.get(evaluation.status, "scoring_failed"), **told)
-        return inspect.Score(value=value, **told)
+            return inspect.Score.unscored(reason=REASONS.get(evaluation.status, "scoring_failed"), **details)
+        return inspect.Score(value=value, **details)
 
     return score

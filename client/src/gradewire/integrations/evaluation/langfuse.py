@@ -37,16 +37,16 @@ class Evaluator(Protocol):
 def gradewire_evaluator(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> Evaluator:
-    """Grade `output` against `expected_output`, a text or a list of right answers.
+    """Return an evaluator that grades `output` against `expected_output`, a string or a list of right answers.
 
-    An item gets a numeric score, and a categorical one named NAME_label with its label. An item that is not scored gets
-    only the categorical one, with its status, because Langfuse requires a value for a numeric one.
+    A scored item gets a numeric score NAME, and a categorical score NAME_label with the label. An item that could not
+    be scored gets only NAME_label, with the status, because Langfuse requires a value for a numeric score.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        name: Name of the score.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        name: The score's name in Langfuse.
+        address: See `AnswerEvaluator`.
+        deadline_s: See `AnswerEvaluator`.
     """
     evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
 
@@ -58,7 +58,7 @@ def gradewire_evaluator(
         **_: Any,
     ) -> list[LangfuseEvaluation]:
         if expected_output is None:
-            raise InvalidRequest("the item has no expected_output: give a text, or a list of right answers")
+            raise InvalidRequest("the item has no expected_output: give a string or a list of right answers")
         question = input.get("question", "") if isinstance(input, Mapping) else input
         asked = {"question": question, "references": expected_output, "prediction": output}
         return _scores(name, (await evaluator.evaluate_all_async([asked]))[0])
@@ -68,9 +68,9 @@ def gradewire_evaluator(
 
 
 def _scores(name: str, evaluation: Evaluation) -> list[LangfuseEvaluation]:
-    told: dict[str, Any] = {"comment": evaluation.explanation, "metadata": evaluation.to_dict()}
+    details: dict[str, Any] = {"comment": evaluation.explanation, "metadata": evaluation.to_dict()}
     label = evaluation.label if evaluation.scored else str(evaluation.status)
-    labels = [LangfuseEvaluation(name=f"{name}_label", value=label, data_type="CATEGORICAL", **told)]
+    labels = [LangfuseEvaluation(name=f"{name}_label", value=label, data_type="CATEGORICAL", **details)]
     if evaluation.value is None:
         return labels
-    return [LangfuseEvaluation(name=name, value=evaluation.value, data_type="NUMERIC", **told), *labels]
+    return [LangfuseEvaluation(name=name, value=evaluation.value, data_type="NUMERIC", **details), *labels]

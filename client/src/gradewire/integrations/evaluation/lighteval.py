@@ -26,13 +26,13 @@ with needed_by("gradewire.integrations.evaluation.lighteval"):
 def gradewire_metric(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> SampleLevelMetric:
-    """Return a metric that grades all answers of a task in one call. Unscored samples are NaN, outside means.
+    """Return a metric that grades all of a task's answers in one call. Unscored samples are NaN, and means skip them.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        name: Name in lighteval.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`, for all answers of a task.
+        metric: One metric; see `Client.score`.
+        name: The metric's name in lighteval.
+        address: See `AnswerEvaluator`.
+        deadline_s: Deadline for all of a task's answers; see `AnswerEvaluator`.
     """
     return SampleLevelMetric(
         metric_name=name,
@@ -45,16 +45,16 @@ def gradewire_metric(
 
 
 class GradewireComputation(SampleLevelComputation):
-    """A computation that grades answers against the golds of their documents.
+    """A computation that grades answers against their document's golds (reference answers).
 
-    The question is the document's `specific["question"]`, else its query, which may contain instructions.
+    The question is the document's `specific["question"]`, or else its query, which may also contain instructions.
     """
 
     def __init__(self, evaluator: AnswerEvaluator) -> None:
         self._evaluator = evaluator
 
     def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: Any) -> list[float]:
-        """Return a score for each document, the mean over several samples of the model; NaN without any."""
+        """Return each document's score, the mean over the model's answers; NaN if no answer was scored."""
         items = [
             {"question": _question(doc), "references": doc.get_golds(), "prediction": answer}
             for doc, response in zip(docs, responses, strict=True)
@@ -67,7 +67,7 @@ class GradewireComputation(SampleLevelComputation):
 
 
 def mean_of_scored(values: Sequence[float]) -> float:
-    """Return the mean without NaN values; NaN without any."""
+    """Return the mean, ignoring NaN values; NaN if no value is left."""
     scored = [value for value in values if not isnan(value)]
     return sum(scored) / len(scored) if scored else nan
 

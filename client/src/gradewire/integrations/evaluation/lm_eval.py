@@ -1,4 +1,4 @@
-"""A metric, a filter and a `process_results` for lm-eval. Importing this module registers the first two.
+"""A metric, a filter and a `process_results` for lm-eval. Importing this module registers the metric and the filter.
 
 Name the fields of a task's documents in `utils.py`, next to its YAML file:
 
@@ -8,8 +8,8 @@ from gradewire.integrations.evaluation.lm_eval import results_function
 process_results = results_function(question="question", references="answers")
 ```
 
-and write `process_results: !function utils.process_results` in the YAML file. The filter `gradewire`, put before it,
-grades all documents of the task in one call.
+and write `process_results: !function utils.process_results` in the YAML file. To grade all of the task's documents in
+one call, add the filter `gradewire` to the task.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,24 +25,27 @@ with needed_by("gradewire.integrations.evaluation.lm_eval"):
 
 NAME = "gradewire"
 VERDICT = "gradewire_right"
-"""Names of a document's values: its score, and 1 or 0 if the metric gives a verdict."""
+"""Names of a document's values: the score, and the verdict (1 or 0) if the metric returns one."""
 
 
 class GradedAnswer(str):
-    """An answer with the filter's evaluation. To lm-eval it is the unchanged text."""
+    """An answer with the filter's evaluation. lm-eval sees only the unchanged answer."""
 
     __slots__ = ("evaluation",)
     evaluation: Evaluation | None
 
     def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
-        """Attach the evaluation to the text."""
+        """Return the text as an answer with the evaluation."""
         answer = super().__new__(cls, text)
         answer.evaluation = evaluation
         return answer
 
 
 class _OfOneTarget(dict[str, float]):
-    """Values of a document with one target. With several targets, lm-eval would turn every score except 0 into 1."""
+    """The values for a document with one target. With several targets, lm-eval would turn every score except 0 into 1.
+
+    lm-eval reads values by name only if there are several targets, so reading by name raises InvalidRequest.
+    """
 
     def __getitem__(self, name: str) -> float:
         raise InvalidRequest(
@@ -55,13 +58,13 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grade one answer against one target. A document without a score has no value, so no mean counts it.
+    """Grade one answer against one target. A document without a score returns no value, so means leave it out.
 
     Args:
         references: The target.
-        predictions: The answer. If the filter has graded it, that evaluation counts.
-        gradewire_metric: One metric, as in `Client.score`; lm-eval passes no question.
-        **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
+        predictions: The answer. If the filter has already graded it, the filter's evaluation is used.
+        gradewire_metric: One metric; see `Client.score`. The metric gets no question, because lm-eval passes none.
+        **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
     """
     (reference,), (answer,) = references, predictions
     evaluation = answer.evaluation if isinstance(answer, GradedAnswer) else None
@@ -77,10 +80,10 @@ def results_function(
     """Return a `process_results` for documents with these fields.
 
     Args:
-        question: Field with the question; "" without one.
-        references: Field with the right answers, or the only one.
-        metric: One metric, as in `Client.score`.
-        **connection: `address`, `deadline_s`, as in `AnswerEvaluator`.
+        question: The field with the question; "" if there is no question.
+        references: The field with the right answer or answers.
+        metric: One metric; see `Client.score`.
+        **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
     """
     evaluator = AnswerEvaluator(metric, **connection)
 
@@ -94,7 +97,10 @@ def results_function(
 
 @register_filter(NAME)
 class GradewireFilter(Filter):
-    """A filter that grades the answers of a task in one call and keeps them; arguments as in `results_function`."""
+    """A filter that grades a task's answers in one call, and returns them with their evaluations.
+
+    The arguments are like those of `results_function`, but `metric` is called `gradewire_metric`.
+    """
 
     def __init__(
         self,
@@ -109,7 +115,7 @@ class GradewireFilter(Filter):
         self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
 
     def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
-        """Return the graded answers."""
+        """Return the answers with their evaluations."""
         answers = [_only(answer) for answer in resps]
         items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
         evaluations = self._evaluator.evaluate_all(items)
@@ -125,7 +131,7 @@ def _only(answer: Any) -> str:
     if isinstance(answer, str):
         return answer
     if len(answer) != 1:
-        raise InvalidRequest(f"{len(answer)} answers to a document: put the filter take_first before this one")
+        raise InvalidRequest(f"a document has {len(answer)} answers: add the filter take_first before gradewire")
     text: str = answer[0]
     return text
 
@@ -133,6 +139,6 @@ def _only(answer: Any) -> str:
 def _item(doc: Mapping[str, Any], answer: str, question: str, references: str) -> dict[str, Any]:
     for name in (question, references):
         if name and name not in doc:
-            raise InvalidRequest(f"a document has no field {name!r}: name one of {', '.join(doc)}")
+            raise InvalidRequest(f"a document has no field {name!r}: give one of {', '.join(doc)}")
     asked = {"question": doc[question]} if question else {}
     return {"references": doc[references], "prediction": answer, **asked}

@@ -21,17 +21,17 @@ with needed_by("gradewire.integrations.evaluation.mlflow"):
 
 REFERENCES = ("references", "expected_response", "expected_answer", "answer")
 QUESTIONS = ("question", "query", "input", "prompt")
-"""Keys of `expectations` and `inputs` to read; the first one present counts."""
+"""Keys for the references in `expectations` and the question in `inputs`; the first key that is present is used."""
 
 
 class GradewireScorer(Scorer):
-    """A scorer of `outputs`, a text. A failure becomes feedback with an error and no value, so no mean counts it.
+    """A scorer for `outputs`, a string. A failure becomes feedback with an error and no value, so means leave it out.
 
     Attributes:
-        name: Name in MLflow.
-        metric: One metric, as in `Client.score`.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`.
+        name: The scorer's name in MLflow.
+        metric: One metric; see `Client.score`.
+        address: See `AnswerEvaluator`.
+        deadline_s: See `AnswerEvaluator`.
     """
 
     name: str = "gradewire"
@@ -45,7 +45,7 @@ class GradewireScorer(Scorer):
         """Grade one row.
 
         Raises:
-            InvalidRequest: The row has no references; the message lists the keys. MLflow shows it as the row's error.
+            InvalidRequest: The row has no references. MLflow shows the message, which lists possible keys, on the row.
         """
         references = _first(expectations, REFERENCES)
         if references is None:

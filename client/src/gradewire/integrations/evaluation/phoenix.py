@@ -21,7 +21,7 @@ with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoen
 
 
 class GradedRow(BaseModel):
-    """The fields of a row to read.
+    """The fields that the evaluator reads from a row.
 
     Attributes:
         output: The answer.
@@ -35,13 +35,13 @@ class GradedRow(BaseModel):
 
 
 class GradewireEvaluator(Evaluator):
-    """An evaluator of `output` by `expected`. A failure becomes a Score without score and label, with an explanation.
+    """An evaluator that grades `output` against `expected`. A failure returns a Score with only an explanation.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        name: Name in Phoenix.
-        address: As in `AnswerEvaluator`.
-        deadline_s: As in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        name: The evaluator's name in Phoenix.
+        address: See `AnswerEvaluator`.
+        deadline_s: See `AnswerEvaluator`.
     """
 
     def __init__(

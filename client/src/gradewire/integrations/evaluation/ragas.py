@@ -20,19 +20,20 @@ with needed_by("gradewire.integrations.evaluation.ragas"):
     from ragas.metrics.base import SimpleBaseMetric
     from ragas.metrics.result import MetricResult
 
-# Range of all metrics: sbert begins at -1, cider ends at 10.
+# The range that covers all metrics: the lowest score is -1 (sbert), the highest 10 (cider).
 _RANGE = (-1.0, 10.0)
 
 
 class GradewireMetric(SimpleBaseMetric):
-    """A metric over `response`. A failure becomes NaN, as usual in ragas, never 0.
+    """A metric that grades `response`. A failure returns NaN, as is usual in ragas, never 0.
 
-    The reason explains it, and `traces["output"]` has status, line, digest and parts.
+    `reason` explains a score or a failure. `traces["output"]` contains the status, metric identifier, digest and parts
+    of the score.
 
     Args:
-        metric: One metric, as in `Client.score`.
-        name: Name in ragas.
-        **connection: `address`, `token`, `deadline_s`, as in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        name: The metric's name in ragas.
+        **connection: `address`, `token` and `deadline_s`; see `AnswerEvaluator`.
     """
 
     def __init__(self, metric: str = METRIC, name: str = "gradewire", **connection: Any) -> None:
@@ -40,11 +41,11 @@ class GradewireMetric(SimpleBaseMetric):
         self._evaluator = AnswerEvaluator(metric, **connection)
 
     def score(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
-        """Grade one response against the reference, or the best of several."""
+        """Grade one response against the reference, or against the best of several references."""
         return self.batch_score([{"response": response, "reference": reference, "user_input": user_input}])[0]
 
     async def ascore(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
-        """Grade one response, as `score`."""
+        """Grade one response like `score`, but asynchronously."""
         asked = {"response": response, "reference": reference, "user_input": user_input}
         return (await self.abatch_score([asked]))[0]
 
@@ -53,7 +54,7 @@ class GradewireMetric(SimpleBaseMetric):
         return [_result(evaluation) for evaluation in self._evaluator.evaluate_all(_items(inputs))]
 
     async def abatch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-        """Grade many responses, as `batch_score`."""
+        """Grade many responses like `batch_score`, but asynchronously."""
         return [_result(evaluation) for evaluation in await self._evaluator.evaluate_all_async(_items(inputs))]
 
 

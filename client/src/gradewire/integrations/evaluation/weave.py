@@ -20,14 +20,14 @@ with needed_by("gradewire.integrations.evaluation.weave"):
 
 
 class GradewireScorer(weave.Scorer):
-    """A scorer of a model's output. Without a score, score and verdict are None, so no summary counts them.
+    """A scorer for a model's output. If scoring fails, score and verdict are None, so summaries leave them out.
 
-    It reads the dataset's columns `references` and `question`; `column_map` names others.
+    The scorer reads the dataset's columns `references` and `question`; choose other columns with `column_map`.
 
     Attributes:
-        metric: One metric, as in `Client.score`.
-        address: As in `AnswerEvaluator`. Put a token into GRADEWIRE_TOKEN, because Weave stores a scorer's attributes.
-        deadline_s: As in `AnswerEvaluator`.
+        metric: One metric; see `Client.score`.
+        address: See `AnswerEvaluator`. Set the token in GRADEWIRE_TOKEN, because Weave stores a scorer's attributes.
+        deadline_s: See `AnswerEvaluator`.
     """
 
     metric: str = METRIC
@@ -39,7 +39,7 @@ class GradewireScorer(weave.Scorer):
         """Grade one output.
 
         Returns:
-            `score` (number or None), `right` (verdict or None), `explanation`, and other values as `details`.
+            `score` (number or None), `right` (verdict or None), `explanation`, and other values in `details`.
         """
         evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s)
         evaluation = await evaluator.evaluate_async(question=question, references=references, answer=output)

@@ -1,1 +1,1 @@
-"""Validation in training loops: callbacks and metrics of frameworks, sinks, and a spool on disk."""
+"""Validation in training loops: callbacks and metrics for frameworks, sinks, and a spool on disk."""

@@ -15,32 +15,34 @@ with needed_by("ValidationCallback", "gradewire[transformers]"):
     from transformers import TrainerCallback
 
 _IGNORED_ID = -100
-"""The id with which the Trainer pads sequences that are shorter than others."""
+"""The token ID with which the Trainer pads shorter sequences."""
 
 Answers = Callable[[Any], Sequence[str]]
 
 
 class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers is optional: mypy runs without it
-    """A callback that submits the answers of each evaluation, and logs scores under their step when they arrive.
+    """A callback that submits each evaluation's answers, and logs scores under their step when they arrive.
 
-    Answers come in one of two ways. A `Seq2SeqTrainer` with `predict_with_generate` gives them to `compute_metrics`
-    (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer
-    `answers` says how the model answers the rows; it is called after each evaluation.
+    There are two ways to get answers. A `Seq2SeqTrainer` with `predict_with_generate` passes them to `compute_metrics`
+    (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer, pass
+    `answers`, a function that the callback calls after each evaluation.
 
-    Scores go to `state.log_history` (and so into `trainer_state.json`) as `eval_LABEL`, and to sinks. In distributed
-    training only the first process hands over, and with `wait_s` all of them get its numbers.
+    The callback adds scores to `state.log_history`, and thereby to `trainer_state.json`, with the key `eval_LABEL`, and
+    writes them to the sinks. In distributed training only the first process submits answers. With `wait_s`, all
+    processes return the first process's scores.
 
     Args:
-        settings: Of the scorer; its sinks are those of `available_sinks(directory)`, unless said.
-        rows: Of the evaluation, in its order: mappings with references and, mostly, question.
-        processing_class: Tokenizer or processor whose `batch_decode` reads what was generated; for `compute_metrics`.
-        answers: From the model to one answer a row.
-        name: Of the data set; sinks log scores under it.
-        wait_s: Seconds that `compute_metrics` waits for scores, so that `metric_for_best_model` can be one of them.
-        close_s: Seconds that the end of the training waits for scores, if the server answers.
+        settings: Settings for the scorer. The default sinks are `available_sinks(directory)`.
+        rows: The evaluation's rows in order: mappings with references and usually a question.
+        processing_class: A tokenizer or processor whose `batch_decode` decodes predictions; `compute_metrics` needs it.
+        answers: A function that returns an answer for each row, given the model.
+        name: The data set's name; sinks log scores under it.
+        wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set it to use a score as
+            `metric_for_best_model`.
+        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
     """
 
-    def __init__(  # noqa: PLR0913 - named, and mostly optional
+    def __init__(  # noqa: PLR0913 - most are optional and named
         self,
         settings: ValidationSettings,
         rows: Sequence[Mapping[str, Any]],
@@ -60,35 +62,35 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self.scorer: ValidationScorer | None = None
 
     def compute_metrics(self, prediction: Any) -> dict[str, float]:
-        """Hand over what was generated.
+        """Submit the generated answers.
 
         Args:
-            prediction: The Trainer's `EvalPrediction`; its predictions are token ids [rows, tokens].
+            prediction: The Trainer's `EvalPrediction`; its predictions are token IDs [rows, tokens].
 
         Returns:
-            With `wait_s` the means by label, NaN for one that did not come in time, and `LABEL_not_scored`; else
-            nothing, for scores come later.
+            With `wait_s`, the means by label and `LABEL_not_scored`; the means are NaN if the scores are late.
+            Without `wait_s` an empty dictionary, because scores arrive later.
 
         Raises:
-            InvalidRequest: The predictions are no token ids, or not as many as `rows`.
+            InvalidRequest: The predictions are not token IDs, or their number differs from the number of `rows`.
         """
         answers = self._decoded(prediction.predictions)
         if _is_distributed():
-            # Processes with fewer rows than others repeat the first ones, which stand behind all others.
+            # The Trainer repeats the first rows to give each process equally many, and puts the repeats at the end.
             answers = answers[: len(self._rows)]
         self._submit(answers)
         return _of_first_process(self._waited_for()) if self._wait_s else {}
 
     def on_init_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Remember the trainer's state, which knows the step."""
+        """Keep the trainer's state, which contains the step."""
         self._state = state
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Remember the state again, since a resumed training has another one."""
+        """Keep the new state of a resumed training."""
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Generate answers if `answers` is given, and log the scores that have arrived."""
+        """Get answers if `answers` is given, and log the scores that have arrived."""
         self.on_init_end(args, state, control, **kwargs)
         if self._answers is not None and state.is_world_process_zero:
             self._submit(self._answers(model))
@@ -99,12 +101,12 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._log_late(state)
 
     def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
+        """Wait for scores, log them and release the directory; unscored steps stay there for the next run."""
         self.close()
         self._log_late(state)
 
     def close(self) -> None:
-        """Wait for scores and free the directory; done by the end of the training, and again after evaluations."""
+        """Wait for scores and release the directory. Call it after evaluations that follow the end of the training."""
         scorer, self.scorer = self.scorer, None
         if scorer is not None:
             scorer.close(self._close_s)
@@ -112,12 +114,12 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     def _submit(self, answers: Sequence[str]) -> None:
         if len(answers) != len(self._rows):
             raise InvalidRequest(
-                f"there are {len(answers)} answers for {len(self._rows)} rows: give the rows evaluated"
+                f"there are {len(answers)} answers for {len(self._rows)} rows: give the rows that you evaluate"
             )
         if self._state is not None and not self._state.is_world_process_zero:
             return
         if self.scorer is None:
-            # Create the scorer this late: the trackers of `report_to` start their runs when the training begins.
+            # Create the scorer only now, because the trackers in `report_to` start their runs with the training.
             settings = self._settings
             self.scorer = settings.make_scorer(self._late.append, lambda: available_sinks(settings.directory))
         items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]
@@ -128,7 +130,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """Return the means of this step; NaN where they did not come in time, so that no guess chooses a best model."""
+        """Return the step's means, or NaN if they are late, so that the best model is not chosen by a guess."""
         if self.scorer is None:
             return {}
         self.scorer.wait(self._wait_s)
@@ -143,18 +145,18 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         ids = np.asarray(predictions[0] if isinstance(predictions, tuple) else predictions)
         if ids.ndim != 2 or ids.dtype.kind not in "iu":
             raise InvalidRequest(
-                f"predictions are {ids.dtype} {list(ids.shape)}, no token ids [rows, tokens]: use Seq2SeqTrainer with "
+                f"predictions are {ids.dtype} {list(ids.shape)}, not token ids [rows, tokens]: use Seq2SeqTrainer with "
                 "predict_with_generate=True, or give ValidationCallback(answers=…)"
             )
         if self._processing_class is None:
-            raise InvalidRequest("processing_class: give the tokenizer that reads what the model generates")
+            raise InvalidRequest("processing_class: give the tokenizer that decodes the model's predictions")
         padding = getattr(self._processing_class, "tokenizer", self._processing_class).pad_token_id
         ids = np.where(ids == _IGNORED_ID, padding, ids)
         texts: list[str] = self._processing_class.batch_decode(ids, skip_special_tokens=True)
         return texts
 
     def _log_late(self, state: Any) -> None:
-        # The Trainer logs by itself what `compute_metrics` returned.
+        # Skip steps that `compute_metrics` returned, because the Trainer logs those itself.
         while self._late:
             scores = self._late.popleft()
             if scores.state is StepState.SCORED and scores.step not in self._returned:
@@ -166,7 +168,10 @@ def _is_distributed() -> bool:
 
 
 def _of_first_process(metrics: dict[str, float]) -> dict[str, float]:
-    """Return what the first process has, in all of them: each compares models by it. All processes must call it."""
+    """Return the first process's metrics on all processes, so that all choose the same best model.
+
+    All processes must call this function.
+    """
     if not _is_distributed():
         return metrics
     shared = [metrics]

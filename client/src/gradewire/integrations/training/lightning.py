@@ -20,10 +20,10 @@ _log = logging.getLogger("gradewire.validation")
 
 
 def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
-    """Return what `validation_step` returned under "items".
+    """Return the "items" from the output of `validation_step`.
 
     Raises:
-        InvalidRequest: It returned none.
+        InvalidRequest: The output has no "items".
     """
     del batch
     try:
@@ -37,17 +37,18 @@ def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
 
 
 class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is optional: mypy runs without it
-    """A callback that hands over the answers of each validation and logs scores when they come, under their step.
+    """A callback that submits each validation's answers, and logs scores under their step when they arrive.
 
-    Scores go to all of the trainer's loggers, on the loop's thread. Answers of all ranks are gathered on rank 0, which
-    alone has a spool; what `DistributedSampler` repeats to fill a rank is scored twice. Answers of the sanity check are
-    read, for their form, and not scored.
+    Scores go to all of the trainer's loggers, on the training loop's thread. Rank 0 gathers the answers of all ranks,
+    and only rank 0 has a spool. Items that `DistributedSampler` repeats to fill a rank are scored twice. Answers from
+    Lightning's sanity check are not scored, but their format is checked.
 
     Args:
-        settings: Of the scorer; its sinks get scores besides the trainer's loggers.
-        items: From what `validation_step` returned and its batch to items; else `items_of_outputs`.
-        name: Of the data set; scores are logged under it; of several data loaders with their number: `validation_1`.
-        close_s: Seconds that the end of the training waits for scores, if the server answers.
+        settings: Settings for the scorer. Its sinks receive the scores in addition to the trainer's loggers.
+        items: A function that returns items, given the output of `validation_step` and the batch.
+        name: The data set's name; scores are logged under it. From the second data loader on, the loader's index is
+            appended: `validation_1`.
+        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         self.scorer: ValidationScorer | None = None
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Make the scorer, on rank 0."""
+        """Create the scorer on rank 0."""
         del pl_module
         if stage in {"fit", "validate"} and trainer.is_global_zero and self.scorer is None:
             self.scorer = self._settings.make_scorer(self._late.append)
@@ -72,14 +73,14 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
     def on_validation_batch_end(  # noqa: PLR0913, PLR0917 - Lightning's signature
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Collect the answers of a batch."""
+        """Collect a batch's answers."""
         del pl_module, batch_idx
         items = list(self._items(outputs, batch))
         if not trainer.sanity_checking:
             self._collected[dataloader_idx] += items
 
     def on_validation_epoch_end(self, trainer: Any, *_: Any) -> None:
-        """Hand over what was collected."""
+        """Submit the collected answers."""
         if trainer.sanity_checking:
             return
         collected, self._collected = dict(self._collected), defaultdict(list)
@@ -92,19 +93,19 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             self.scorer.submit(trainer.global_step, items, name)
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-        """Log scores that came."""
+        """Log the scores that have arrived."""
         self._log_late(trainer)
 
     def on_validation_end(self, trainer: Any, *_: Any) -> None:
-        """Log scores that came."""
+        """Log the scores that have arrived."""
         self._log_late(trainer)
 
     def teardown(self, trainer: Any, *_: Any, **_stage: Any) -> None:
-        """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
+        """Wait for scores, log them and release the directory; unscored steps stay there for the next run."""
         self._close(trainer, self._close_s)
 
     def on_exception(self, trainer: Any, *_: Any) -> None:
-        """Free the directory without waiting."""
+        """Release the directory without waiting."""
         self._close(trainer, 0.0)
 
     def _close(self, trainer: Any, timeout_s: float) -> None:
@@ -121,14 +122,14 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             for logger in trainer.loggers:
                 try:
                     logger.log_metrics(scores.scalars(), step=scores.step)
-                except Exception:  # noqa: BLE001 - of any tracker; the training goes on
-                    _log.exception("%s failed over scores of step %d", type(logger).__name__, scores.step)
+                except Exception:  # noqa: BLE001 - a tracker may raise anything, and the training must go on
+                    _log.exception("%s failed on the scores of step %d", type(logger).__name__, scores.step)
 
 
 def _gathered(
     collected: dict[int, list[ItemLike]], world_size: int, *, is_first: bool
 ) -> list[dict[int, list[ItemLike]]]:
-    """Return what all ranks collected, on rank 0; all ranks must call it."""
+    """Return the items of all ranks on rank 0, and nothing on other ranks; all ranks must call this function."""
     if world_size == 1:
         return [collected]
     shards: list[Any] | None = [None] * world_size if is_first else None

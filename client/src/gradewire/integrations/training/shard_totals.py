@@ -1,4 +1,4 @@
-"""Sums over a shard of the items, which add up to those over all of them: one reduction gives the means."""
+"""Totals over one rank's items. Adding the totals of all ranks gives the means over all items."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from gradewire.results import ScoreReport, Status
 
 COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, Status))
-"""Columns of one metric: the sum of its scores, their number, right answers, verdicts, and items by status."""
+"""Columns of a metric's row: the sum and the number of scores, correct answers, verdicts, and items by status."""
 
 
 def shard_totals(report: ScoreReport) -> list[list[float]]:
@@ -28,17 +28,17 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
 
 
 def unanswered_totals(items: int, labels: int) -> list[list[float]]:
-    """Return the rows of items that had no answer at all."""
+    """Return the rows for items without any result; they count as UNAVAILABLE."""
     row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in Status]
     return [row] * labels
 
 
 def means(label: str, totals: Sequence[float]) -> dict[str, float]:
-    """Return what the totals of one metric say.
+    """Return a metric's means from its totals.
 
     Returns:
-        `LABEL`, the mean over scored items (NaN without any), `LABEL_not_scored`, the share of items without a score,
-        and `LABEL_share_right` where the metric gives verdicts.
+        `LABEL`, the mean over scored items (NaN if no item was scored), `LABEL_not_scored`, the share of items without
+        a score, and `LABEL_share_right`, the share of right answers, if there are verdicts.
     """
     total, scored, correct, judged, *by_status = totals
     items = sum(by_status)
@@ -52,6 +52,6 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
 
 
 def counts(totals: Sequence[float]) -> dict[str, int]:
-    """Return the number of items by status, of those that occur."""
+    """Return the number of items by status, without statuses that do not occur."""
     by_status = zip(Status, totals[-len(Status) :], strict=True)
     return {str(status): int(count) for status, count in by_status if count}

@@ -1,4 +1,4 @@
-"""Sinks for the scores of steps: CSV, MLflow, TensorBoard, Weights & Biases; each is imported when it is made."""
+"""Sinks for step scores: CSV, MLflow, TensorBoard and Weights & Biases. A sink imports its library when created."""
 
 import csv
 import importlib.util
@@ -20,13 +20,16 @@ __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_s
 
 
 class Sink(Protocol):
-    """A receiver of the scores of steps, also late and out of order; called on one thread, its errors are logged."""
+    """A receiver of step scores, which may arrive late and out of order.
+
+    A `ValidationScorer` calls its sinks on one thread and logs their exceptions.
+    """
 
     def write(self, scores: StepScores) -> None:
-        """Write the scores of one step under that step."""
+        """Write the scores under their step, `scores.step`."""
 
     def close(self) -> None:
-        """Write out what is left; called once, by `ValidationScorer.close`."""
+        """Write remaining data; `ValidationScorer.close` calls this method once."""
 
 
 COLUMNS: Final = (
@@ -45,14 +48,14 @@ COLUMNS: Final = (
 
 
 class CsvSink:
-    """A CSV file with a line for each metric of a step; late scores come later in it, under their own step.
+    """A CSV file with a row for each step and metric. Rows are in order of arrival, so late steps come later.
 
     Args:
-        path: Of the file; made with its folder when missing.
+        path: The file's path; the file and its folder are created if missing.
 
     Raises:
-        InvalidRequest: The file has other columns.
-        OSError: It cannot be used.
+        InvalidRequest: The file exists with different columns.
+        OSError: The file cannot be used.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -63,10 +66,10 @@ class CsvSink:
         if not found:
             self._path.write_bytes(header)
         elif found != header:
-            raise InvalidRequest(f"path={str(self._path)!r} has other columns than {', '.join(COLUMNS)}: give another")
+            raise InvalidRequest(f"path='{self._path}' has other columns than {', '.join(COLUMNS)}: give a new file")
 
     def write(self, scores: StepScores) -> None:
-        """Append its lines in one write."""
+        """Append the step's rows in one write."""
         step = {"step": scores.step, "name": scores.name, "items": scores.items}
         rows = [
             {**step, **asdict(metric), "metric": label, "counts": json.dumps(metric.counts)}
@@ -76,7 +79,7 @@ class CsvSink:
             file.write(_lines(rows))
 
     def close(self) -> None:
-        """Do nothing: every step is already written."""
+        """Do nothing, because every step is already written."""
 
 
 def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
@@ -85,19 +88,19 @@ def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
     return text.getvalue().encode(errors="backslashreplace")
 
 
-# MLflow refuses all others in names.
+# MLflow accepts no other characters in names.
 _OTHER: Final = re.compile(r"[^\w\-. :/]")
 
 
 class MlflowSink:
-    """An MLflow run, addressed by its id, for the active run is one of the thread that started it.
+    """A sink that logs to an MLflow run, and leaves the run active when closed.
 
     Args:
-        run_id: None: that of the active run. It is not ended here.
+        run_id: The run's ID; None means the run that is active on this thread.
 
     Raises:
         MissingExtra: MLflow is not installed.
-        InvalidRequest: No run is given, and none is active.
+        InvalidRequest: No `run_id` is given, and no run is active.
     """
 
     def __init__(self, run_id: str | None = None) -> None:
@@ -107,12 +110,12 @@ class MlflowSink:
         active = mlflow.active_run()
         self._run_id = run_id or (active and active.info.run_id)
         if not self._run_id:
-            raise InvalidRequest("run_id: no MLflow run is active; call mlflow.start_run first, or give one")
+            raise InvalidRequest("run_id: no MLflow run is active; call mlflow.start_run first, or give a run's ID")
         self._client = mlflow.MlflowClient()
         self._metric, self._tag = Metric, RunTag
 
     def write(self, scores: StepScores) -> None:
-        """Log its scalars under their step; lines and digests become tags of the run."""
+        """Log the scores under their step; set metric identifiers and model digests as the run's tags."""
         now_ms = int(1000 * time.time())
         metrics = [self._metric(_name(tag), value, now_ms, scores.step) for tag, value in scores.scalars().items()]
         tags = [
@@ -124,7 +127,7 @@ class MlflowSink:
         self._client.log_batch(self._run_id, metrics=metrics, tags=tags)
 
     def close(self) -> None:
-        """Do nothing: the caller ends the run."""
+        """Do nothing, because the caller ends the run."""
 
 
 def _name(written: str) -> str:
@@ -132,10 +135,10 @@ def _name(written: str) -> str:
 
 
 class TensorBoardSink:
-    """A separate event file in a TensorBoard log directory; each curve's description is the metric's identifier.
+    """A sink that writes a TensorBoard event file; each curve's description is the metric's identifier.
 
     Args:
-        log_directory: As other writers of the run have it, or any other below TensorBoard's --logdir.
+        log_directory: The training run's log directory, or any folder below TensorBoard's --logdir.
 
     Raises:
         MissingExtra: TensorBoard is not installed.
@@ -147,7 +150,7 @@ class TensorBoardSink:
         self._writer = Writer(os.fspath(log_directory))
 
     def write(self, scores: StepScores) -> None:
-        """Add the scalars of `StepScores.scalars` under their step."""
+        """Add the values of `StepScores.scalars` under their step."""
         for tag, value in scores.scalars().items():
             label = tag.removeprefix(f"{scores.name}/").rpartition("/")[0]
             self._writer.add_scalar(tag, value, scores.step, description=scores.metrics[label].line)
@@ -159,18 +162,18 @@ class TensorBoardSink:
 
 
 class WandbSink:
-    """A W&B run in which each data set is logged over a step of its own (`NAME/step`).
+    """A sink that logs to a W&B run, and leaves the run open when closed. Charts use `NAME/step` for their x axis.
 
-    W&B drops what comes with an earlier `step=` than the last, so late scores are rows of their own, which its charts
-    draw over `NAME/step`. A loop that logs with `step=` itself should give a run of its own here, for each row takes a
-    number of W&B's own counter; loops with a step metric of their own, as Lightning's and Hugging Face's, need not.
+    W&B drops values whose `step=` is below the last one. So late scores are logged as separate rows without `step=`,
+    and each row advances W&B's step counter. If your loop logs with `step=`, pass a separate run here. Lightning and
+    Hugging Face log with their own step metric, so they need no separate run.
 
     Args:
-        run: None: the active one. It is not finished here.
+        run: The W&B run; None means the active run.
 
     Raises:
         MissingExtra: wandb is not installed.
-        InvalidRequest: No run is given, and none is active.
+        InvalidRequest: No `run` is given, and no run is active.
     """
 
     def __init__(self, run: Any = None) -> None:
@@ -178,11 +181,11 @@ class WandbSink:
             import wandb  # noqa: PLC0415 - optional and slow to import
         self._run = run or wandb.run
         if self._run is None:
-            raise InvalidRequest("run: no W&B run is active; call wandb.init first, or give one")
+            raise InvalidRequest("run: no W&B run is active; call wandb.init first, or give a run")
         self._names: set[str] = set()
 
     def write(self, scores: StepScores) -> None:
-        """Log its scalars as one row; lines and digests go into the run's summary."""
+        """Log the scores as one row; write metric identifiers and model digests to the run's summary."""
         step_name = f"{scores.name}/step"
         if scores.name not in self._names:
             self._names.add(scores.name)
@@ -193,14 +196,14 @@ class WandbSink:
             self._run.summary.update({f"{scores.name}/{label}/line": metric.line, f"{label}/digest": metric.digest})
 
     def close(self) -> None:
-        """Do nothing: the caller finishes the run."""
+        """Do nothing, because the caller finishes the run."""
 
 
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:
-    """Return a sink for each tracker that is in use, and always CSV (`DIRECTORY/scores.csv`).
+    """Return a CSV sink (`DIRECTORY/scores.csv`), and a sink for each tracker in use.
 
-    In use are an active W&B run, an active MLflow run, and TensorBoard where it is installed (`DIRECTORY/tensorboard`).
-    A library that nobody imported has no active run, so none is imported to find out.
+    W&B and MLflow are in use if they have an active run, TensorBoard if it is installed (`DIRECTORY/tensorboard`). W&B
+    and MLflow are not imported for this check, because they have no active run unless your program imported them.
     """
     sinks: list[Sink] = [CsvSink(Path(directory) / "scores.csv")]
     if getattr(sys.modules.get("wandb"), "run", None) is not None:

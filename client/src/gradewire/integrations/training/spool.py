@@ -1,4 +1,4 @@
-"""The spool of steps that wait to be scored: which is tried when, and which gives way where too many wait."""
+"""The spool of steps that wait for scoring. It chooses the next step to try, and drops steps if too many wait."""
 
 import contextlib
 import json
@@ -23,21 +23,21 @@ WhenFull = Literal["drop_oldest", "drop_newest"]
 
 _BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after a refusal: the server refuses again until somebody changes something there."""
+"""Seconds to wait after the server refused a step, since it refuses again until somebody changes the server."""
 _MOST_LISTED: Final = 10_000
-"""Finished steps whose scores stay in memory, a few kilobytes each; the file has all."""
+"""Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1
-"""Bytes of one step that the database takes at most."""
+"""Maximum size of a step in the database, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolLimits:
-    """Bounds on what may wait on disk.
+    """Limits on the steps that wait on disk.
 
     Attributes:
-        max_bytes: Bytes of all steps that wait. A single step above it is dropped.
-        max_steps: Steps that wait.
-        when_full: The step that gives way: the one that waits longest, or the new one.
+        max_bytes: Maximum size of all waiting steps together, in bytes. A larger step is dropped.
+        max_steps: Maximum number of waiting steps.
+        when_full: The step to drop above a limit: the step that has waited longest, or the new step.
     """
 
     max_bytes: int = 1024**3
@@ -52,15 +52,16 @@ class SpoolLimits:
 
 
 class Spool:
-    """The steps that wait and the scores of those that are finished; safe for several threads.
+    """The waiting steps and the scores of finished steps; safe for several threads.
 
-    No call waits for the network. The lock is held for the disk, never while something is scored or called back. A
-    server that cannot be reached is tried by one step after the other, at growing intervals; a step that was refused
-    waits a minute and lets others go first. `damaged` are the steps that were set aside when the directory was opened.
+    No method waits for the network. A lock is held while the disk is used, but not during scoring or callbacks. While
+    the server is not available, the spool tries one step after another at growing intervals. A step that the server
+    refused waits a minute, and the other steps go first. `damaged` contains the steps that were found damaged when the
+    directory was opened.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
-        OSError: It cannot be used.
+        OSError: The directory cannot be used.
     """
 
     def __init__(self, directory: Path, limits: SpoolLimits) -> None:
@@ -82,13 +83,13 @@ class Spool:
         forget_in_children(self)
 
     def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
-        """Write a step; return its state, and the scores of what was given up for it, or of itself.
+        """Write a step; return its state, and the results of the steps that were dropped, this step included.
 
         Raises:
-            OSError: The disk takes no more; nothing is lost of what waits.
+            OSError: The step cannot be written, for example on a full disk; all waiting steps are kept.
         """
         with self._changed:
-            taken, problem = self._taken(rows)
+            taken, problem = self._read_rows(rows)
             if problem:
                 return StepState.DROPPED, [self.refuse(header, problem)]
             stored = StoredStep.of(json.dumps(asdict(header)).encode(), b"".join(taken))
@@ -105,7 +106,7 @@ class Spool:
             return StepState.NOT_SCORED if is_kept else StepState.DROPPED, list(dropped.values())
 
     def refuse(self, header: StepHeader, problem: str) -> StepScores:
-        """Note a step that never was on disk; raises OSError where that cannot be written either."""
+        """Record a step as dropped without storing its rows; raise OSError if this record cannot be written."""
         with self._changed:
             scores = header.result(StepState.DROPPED, problem, time.time())
             self._finish({self._next: scores})
@@ -113,7 +114,7 @@ class Spool:
             return scores
 
     def take(self) -> WaitingStep | None:
-        """Return the next step that is due for scoring, waiting for one; None when closed."""
+        """Wait until a step is due for scoring, and return the step; return None once the spool is closed."""
         with self._changed:
             while not self.closed:
                 now_s = time.monotonic()
@@ -129,7 +130,7 @@ class Spool:
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
-        """Return its rows; its result where they are damaged; None where it has been dropped meanwhile."""
+        """Return the step's items, its result if it is damaged, or None if it has been dropped meanwhile."""
         with self._changed:
             if self._is_gone(step):
                 return None
@@ -145,7 +146,7 @@ class Spool:
                 return scores
 
     def failed(self, step: WaitingStep, error: Exception, problem: str = "") -> float:
-        """Note why a step was not scored; return the seconds until it is tried again."""
+        """Record why a step was not scored; return the seconds until the next attempt, or 0 if the step is gone."""
         with self._changed:
             if self._is_gone(step):
                 return 0.0
@@ -160,7 +161,7 @@ class Spool:
             return wait_s
 
     def scored(self, step: WaitingStep) -> bool:
-        """Return True if the scores of a step are wanted still; from here on it waits for `delivered`."""
+        """Mark a scored step as being delivered, and return True; return False if the step was dropped meanwhile."""
         with self._changed:
             self._server_failures = 0
             self._server_due_s = 0.0
@@ -168,11 +169,10 @@ class Spool:
             return step.is_delivering
 
     def delivered(self, step: WaitingStep, scores: StepScores) -> None:
-        """Keep the scores, and remove the step.
+        """Store the scores and remove the step.
 
         Raises:
-            OSError: The disk takes no more; `take` and `close` try again, and the step is not scored again by this
-                process.
+            OSError: The scores cannot be written. `take` and `close` try again, without scoring the step again.
         """
         with self._changed:
             step.is_delivering = False
@@ -180,13 +180,13 @@ class Spool:
                 self._keep(step, scores)
 
     def wait_empty(self, timeout_s: float | None) -> bool:
-        """Return True once nothing waits and nothing is being delivered; False after `timeout_s`."""
+        """Wait until all steps are scored and delivered; return False if steps are left after `timeout_s`."""
         with self._changed:
             self._changed.wait_for(lambda: self.closed or not self._waiting, timeout_s)
             return not self._waiting
 
     def results(self) -> list[StepScores]:
-        """Return the latest submission of each name and step, by step."""
+        """Return the latest submission of each name and step, sorted by step."""
         with self._changed:
             waiting = {
                 sequence: step.finished(StepState.NOT_SCORED, step.problem) for sequence, step in self._waiting.items()
@@ -196,12 +196,12 @@ class Spool:
         return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
 
     def counts(self) -> Counter[StepState]:
-        """Return the number of steps by state, since the directory was new."""
+        """Return the number of steps by state, counted since the directory was created."""
         with self._changed:
             return self._counts + Counter({StepState.NOT_SCORED: len(self._waiting)})
 
     def close(self) -> None:
-        """End the waiting of all, and let other processes have the directory."""
+        """Wake all waiting threads, and release the directory for other processes."""
         with self._changed:
             if not self.closed:
                 for step in list(self._waiting.values()):
@@ -219,34 +219,34 @@ class Spool:
     def _is_gone(self, step: WaitingStep) -> bool:
         return self.closed or step.sequence not in self._waiting
 
-    def _taken(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Return the rows of a new step, or why it has to give way; an endless source ends where there is no room."""
+    def _read_rows(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
+        """Return a new step's rows, or why it is dropped. Stop at the size limit, since `rows` may be endless."""
         limits = self._limits
         room = limits.max_bytes
         if limits.when_full == "drop_newest":
             room -= self._size_bytes()
             if len(self._waiting) >= limits.max_steps:
-                return [], f"{len(self._waiting)} steps wait, and more than max_steps={limits.max_steps} may not"
+                return [], f"{len(self._waiting)} steps are waiting already (max_steps={limits.max_steps})"
         taken: list[bytes] = []
         left = min(room, _MOST_BYTES)
         for row in rows:
             taken.append(row)
             left -= len(row)
             if left < 0:
-                return [], f"its rows take more than {room} bytes, and more may not wait (max_bytes)"
+                return [], f"its items need more than the {room} bytes that max_bytes allows"
         return taken, ""
 
     def _over_limits(self, added: WaitingStep) -> Iterator[tuple[WaitingStep, str]]:
-        """Yield the steps that give way to a new one, the oldest first, each with why."""
+        """Yield the steps to drop for a new step, oldest first, each with the reason."""
         limits = self._limits
         steps, size_bytes = len(self._waiting) + 1, self._size_bytes() + added.size_bytes
         for step in (*self._waiting.values(), added):
             if step.is_delivering:
-                continue  # this step is about to leave
+                continue  # this step will be removed soon
             if steps > limits.max_steps:
-                yield step, f"more than max_steps={limits.max_steps} waited, and this one longest"
+                yield step, f"more than max_steps={limits.max_steps} steps waited, and this step had waited longest"
             elif size_bytes > limits.max_bytes:
-                yield step, f"more than max_bytes={limits.max_bytes} waited, and this one longest"
+                yield step, f"more than max_bytes={limits.max_bytes} waited, and this step had waited longest"
             else:
                 return
             steps, size_bytes = steps - 1, size_bytes - step.size_bytes
@@ -258,20 +258,20 @@ class Spool:
         return max(self._server_due_s, step.due_s)
 
     def _next_due(self, now_s: float) -> WaitingStep | None:
-        """Return the step whose turn it is; None where none waits."""
+        """Return the next step to try; None if no step waits."""
         tried: list[WaitingStep] = []
         for step in self._waiting.values():
             if not (step.is_delivering or step.failures):
-                # Nearly always the first that is looked at, of ten thousand: what was not tried yet goes by its age.
+                # Steps without a failure go first, oldest first. Usually the loop ends at its first step here.
                 return step
             if not step.is_delivering:
                 tried.append(step)
-        # The fewest failures first, then the oldest.
+        # The earliest due step first, then the fewest failures, then the oldest step.
         turns = {step: (max(self._due_s(step), now_s), step.failures, step.sequence) for step in tried}
         return min(turns, key=turns.__getitem__, default=None)
 
     def _keep(self, step: WaitingStep, scores: StepScores) -> None:
-        """Write the scores of a step and remove it; raise OSError where the disk takes no more, and hold them here."""
+        """Store a step's scores and remove the step; on an OSError, keep the scores in memory and raise the error."""
         try:
             self._finish({step.sequence: scores})
         except OSError as error:
@@ -281,12 +281,12 @@ class Spool:
             raise
 
     def _finish(self, finished: Mapping[int, StepScores]) -> None:
-        """Write how steps ended, and remove them; raises OSError where the disk takes no more: they wait on."""
+        """Store the results of steps and remove the steps; raise OSError if that fails, and keep the steps."""
         self._database.write(finished)
         self._settle(finished)
 
     def _settle(self, finished: Mapping[int, StepScores]) -> None:
-        """Take steps out of memory whose end is written."""
+        """Move steps with stored results from `_waiting` to `_finished`, and export the results."""
         for sequence, scores in finished.items():
             self._waiting.pop(sequence, None)
             self._counts[scores.state] += 1
@@ -297,7 +297,7 @@ class Spool:
         self._changed.notify_all()
 
     def _open_waiting(self) -> list[StepScores]:
-        """Read the steps that earlier processes left; return those that are damaged, which are set aside."""
+        """Read the steps that earlier processes left; set damaged steps aside, and return their results."""
         damaged = {}
         for sequence, step, stored in self._database.steps():
             try:
@@ -309,7 +309,7 @@ class Spool:
                 )
             else:
                 size_bytes = len(stored.header) + len(stored.rows)
-                # Counted, for the rows are what the digest is of.
+                # Count the rows, because the digest covers the rows but not the stored count.
                 self._waiting[sequence] = WaitingStep(sequence, header, stored.rows.count(b"\n"), size_bytes)
         with self._changed:
             self._finish(damaged)

@@ -1,4 +1,4 @@
-"""The database in which steps wait on disk, through kills, and the scores of those that are finished are kept."""
+"""The database that keeps waiting steps and finished steps' scores on disk, even if the process is killed."""
 
 import contextlib
 import fcntl
@@ -31,18 +31,18 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 _FROM_VERSION_1: Final = f"BEGIN; ALTER TABLE scores ADD COLUMN digest BLOB; PRAGMA user_version = {_VERSION}; COMMIT"
-# Cast the columns, because damaged values may have another type, and not all bytes are text.
+# Cast the columns, because a damaged value may have another type, and its bytes may not be text.
 _SCORES: Final = "SELECT CAST(sequence AS INTEGER), CAST(scores AS BLOB), CAST(digest AS BLOB) FROM scores"
 _CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB) FROM steps"
 _STATES: Final = {state.value.encode(): state for state in StepState}
 _DATABASE: Final = "steps.sqlite"
 _MAX_SEQUENCE: Final = 1 << 62
-"""Half of SQLite's largest integer: no spool gets there, but a flipped bit does."""
+"""Half of SQLite's largest integer. Only a damaged sequence number, such as one with a flipped bit, is larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredStep:
-    """A step as it is stored: its `StepHeader` in JSON, its rows, a line of JSON each, and the digest of both."""
+    """A stored step: its `StepHeader` in JSON, its rows (a JSON line for each item), and a digest of both."""
 
     header: bytes
     rows: bytes
@@ -50,16 +50,16 @@ class StoredStep:
 
     @classmethod
     def of(cls, header: bytes, rows: bytes) -> "StoredStep":
-        """Return a step to be stored."""
+        """Return a step to store, with its digest."""
         return cls(header, rows, _digest(header, rows))
 
     def checked_header(self, expected: StepHeader | None = None) -> StepHeader:
-        """Return its header; raise ValueError or TypeError if that, or the rows, are not those that were written."""
+        """Return the header; raise ValueError or TypeError if the header or the rows are damaged."""
         if _digest(self.header, self.rows) != self.digest:
-            raise ValueError("its header and rows are not those that were written")
+            raise ValueError("its header and rows do not match their digest")
         header = StepHeader(**json.loads(self.header))
         if expected not in (None, header):
-            raise ValueError("another step lies in its place")
+            raise ValueError("another step is stored in its place")
         return header
 
 
@@ -72,13 +72,13 @@ def _scores_digest(sequence: int, scores: bytes) -> bytes:
 
 
 class StepDatabase:
-    """The steps and scores of a directory, which one process has at a time.
+    """The steps and scores in a directory. Only one process can use the directory at a time.
 
-    Each step is written in one transaction and removed in the one that writes its scores, so a kill loses none.
+    One transaction stores a step. Another stores its scores and removes it, so a killed process loses no step.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
-        OSError: It cannot be used.
+        OSError: The directory cannot be used.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -93,12 +93,15 @@ class StepDatabase:
             raise
 
     def close(self) -> None:
-        """Let other processes have the directory."""
+        """Release the directory for other processes."""
         self._connection.close()
         os.close(self._lock)
 
     def forget(self, *, is_closed: bool) -> None:
-        """Leave the database to the parent in a forked child, and close the copy of the lock, which would hold on."""
+        """Leave the database to the parent in a forked child, and close the child's copy of the lock file.
+
+        An open copy would keep the directory locked.
+        """
         keep_for_good(self._connection)
         if not is_closed:
             with contextlib.suppress(OSError):
@@ -107,10 +110,10 @@ class StepDatabase:
     def write(
         self, finished: Mapping[int, StepScores], added: WaitingStep | None = None, stored: StoredStep | None = None
     ) -> None:
-        """Write the scores of steps, and remove these; add a step with its content in the same transaction.
+        """Store the scores of finished steps, remove these steps, and add a new step, all in one transaction.
 
         Raises:
-            OSError: The disk takes no more; nothing is changed.
+            OSError: The database cannot be written, for example on a full disk; nothing is changed.
         """
         with self._transaction():
             if added is not None and stored is not None:
@@ -124,21 +127,21 @@ class StepDatabase:
                 self._connection.execute("DELETE FROM steps WHERE sequence = ?", (number,))
 
     def read(self, sequence: int) -> StoredStep:
-        """Return a step that waits; raises OSError where the database cannot be read."""
+        """Return a waiting step; raise OSError if the database cannot be read."""
         with self._transaction():
             query = f"SELECT {_CONTENT} WHERE sequence = ?"
             stored = self._connection.execute(query, (sequence,)).fetchone()
         return StoredStep(*(stored or (b"", b"", b"")))
 
     def steps(self) -> Iterator[tuple[int, int, StoredStep]]:
-        """Yield the sequence number, step and content of each step that waits, the oldest first."""
+        """Yield the sequence number, training step and content of each waiting step, oldest first."""
         with self._transaction():
             query = f"SELECT sequence, CAST(coalesce(step, 0) AS INTEGER), {_CONTENT} ORDER BY sequence"
             for sequence, step, *stored in self._connection.execute(query):
                 yield sequence, step, StoredStep(*stored)
 
     def scores(self, most: int) -> dict[int, StepScores]:
-        """Return the newest scores by sequence number, the oldest first; damaged ones are left out and logged."""
+        """Return the newest `most` scores by sequence number, oldest first; skip and log damaged scores."""
         with self._transaction():
             newest = self._connection.execute(f"{_SCORES} ORDER BY number DESC LIMIT ?", (most,)).fetchall()
         found = {}
@@ -147,7 +150,7 @@ class StepDatabase:
                 found[sequence] = _undamaged(sequence, *stored)
             except ValueError as error:
                 path = self._directory / _DATABASE
-                _log.error("%s: the scores of submission %s are damaged and left out (%s)", path, sequence, error)
+                _log.error("%s: skipped the damaged scores of submission %s (%s)", path, sequence, error)
         return found
 
     def counts(self) -> Counter[StepState]:
@@ -160,7 +163,7 @@ class StepDatabase:
         return counts
 
     def next_sequence(self) -> int:
-        """Return a number larger than those of all steps, except damaged numbers that leave no room above."""
+        """Return a number larger than every step's sequence number, except damaged numbers above `_MAX_SEQUENCE`."""
         query = (
             "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT CAST(sequence AS INTEGER) AS sequence "
             "FROM scores) WHERE sequence < ?"
@@ -170,14 +173,14 @@ class StepDatabase:
         return 0 if last is None else 1 + int(last)
 
     def export(self) -> None:
-        """Append to the file what it lacks of the scores; what fails is tried again after the next step."""
+        """Append the missing scores to `scores.jsonl`; after an error, the next export appends them too."""
         path = self._directory / "scores.jsonl"
         try:
             if self._exported is None:
                 data = path.read_bytes() if path.exists() else b""
                 self._exported = data.count(b"\n")
                 if not data.endswith(b"\n") and data:
-                    os.truncate(path, data.rfind(b"\n") + 1)  # a kill or a full disk cut the last line off
+                    os.truncate(path, data.rfind(b"\n") + 1)  # a kill or a full disk cut off the last line
             query = f"{_SCORES} WHERE number > ? ORDER BY number"
             lacking = self._connection.execute(query, (self._exported,)).fetchall()
             if not lacking:
@@ -188,15 +191,15 @@ class StepDatabase:
                     file.write(json.dumps(_exported(sequence, *stored)).encode() + b"\n")
             self._exported = exported
         except (OSError, sqlite3.Error):
-            _log.exception("%s lacks scores that are kept in %s", path, _DATABASE)
+            _log.exception("cannot append scores to %s; %s still has them", path, _DATABASE)
 
     def set_aside(self, sequence: int, step: int, stored: StoredStep, error: Exception) -> str:
-        """Write what is there of a damaged step to a file; return what is wrong and where it lies."""
+        """Write a damaged step to a file; return a message with the damage and the file's path."""
         folder = self._directory / "corrupt"
         folder.mkdir(exist_ok=True)
         path = folder / f"{sequence:012d}-step{step}.jsonl"
         path.write_bytes((stored.header or b"") + b"\n" + (stored.rows or b""))
-        return f"it was damaged ({error}) and lies at {path}"
+        return f"the step is damaged ({error}); its remaining data is in {path}"
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -209,17 +212,17 @@ class StepDatabase:
 
 
 def _undamaged(sequence: int, scores: bytes, digest: bytes | None) -> StepScores:
-    """Return scores as they were written; raise ValueError where they are damaged. Version 1 stored no digest."""
+    """Return stored scores; raise ValueError if they are damaged. Version 1 stored no digest."""
     try:
         if digest is not None and digest != _scores_digest(sequence, scores):
-            raise ValueError("they are not those that were written")
+            raise ValueError("they do not match their digest")
         return StepScores.from_dict(json.loads(scores))
     except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(str(error)) from error
 
 
 def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, Any]:
-    """Return the line of scores in the file; damaged ones keep their place, by which lines are counted."""
+    """Return the content of a line in `scores.jsonl`; damaged scores get a line too, because `export` counts lines."""
     try:
         return {"sequence": sequence, **_undamaged(sequence, scores, digest).to_dict()}
     except ValueError as error:
@@ -228,7 +231,7 @@ def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, A
 
 
 def _make(directory: Path) -> None:
-    """Create a directory, and make its name and those of its new parents durable."""
+    """Create a directory and its parents, and sync their names to disk."""
     new = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for each in new:
@@ -241,7 +244,7 @@ def _make(directory: Path) -> None:
 
 
 def _lock(directory: Path) -> int:
-    """Return the file that holds the lock on a directory; raises InvalidRequest where another owner has it."""
+    """Lock a directory and return the lock file's descriptor; raise InvalidRequest if the directory is in use."""
     file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -249,23 +252,23 @@ def _lock(directory: Path) -> int:
         owner = os.pread(file, 20, 0).decode(errors="replace").strip() or "another process"
         os.close(file)
         raise InvalidRequest(
-            f"directory={str(directory)!r} is in use by process {owner}: give each scorer one of its own "
-            "(each rank of a distributed training too), or close the other"
+            f"directory={str(directory)!r} is in use by process {owner}: give each scorer its own directory "
+            "(also each rank in distributed training), or close the other scorer"
         ) from None
     except OSError as error:
-        _log.warning("%s cannot be locked (%s): only one scorer may use it at a time", directory, error)
-    with contextlib.suppress(OSError):  # the disk is full: nobody needs the number, and scores may wait here
+        _log.warning("cannot lock %s (%s): make sure that only one scorer at a time uses it", directory, error)
+    with contextlib.suppress(OSError):  # a full disk must not stop the scorer: only a message needs the process ID
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
     return file
 
 
 def _open(directory: Path) -> sqlite3.Connection:
-    """Return the database of a directory that is locked already: it takes no lock of its own."""
+    """Open the database of a locked directory. SQLite itself locks nothing."""
     path = directory / _DATABASE
     if (directory / "pending").exists():
         raise InvalidRequest(
-            f"directory={str(directory)!r} holds steps of an earlier version of gradewire: let that version score "
+            f"directory={str(directory)!r} contains steps from an earlier gradewire version: let that version score "
             "them, or give another directory"
         )
     with contextlib.ExitStack() as failed:
@@ -273,27 +276,27 @@ def _open(directory: Path) -> sqlite3.Connection:
             database = sqlite3.connect(
                 f"{path.absolute().as_uri()}?vfs=unix-none", uri=True, isolation_level=None, check_same_thread=False
             )
-            # Left open it would go on in the file beside the next one, for there are no locks.
+            # SQLite has no lock here: an open connection and the next scorer's could both write to the file.
             failed.callback(database.close)
-            # Locked exclusively, the journal needs no shared memory, which file systems of clusters do not have. It is
-            # emptied after each step, so that steps do not take their room twice.
+            # In exclusive mode the journal needs no shared memory, which cluster file systems do not support.
+            # `_SETTINGS` empty the journal after each step, because steps would occupy the disk twice otherwise.
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version not in range(_VERSION + 1):
                 raise InvalidRequest(
-                    f"directory={str(directory)!r} was written by a later version of gradewire: use that"
+                    f"directory={str(directory)!r} was written by a later gradewire version: use that version"
                 )
-            # Not of tables that are there: it would write, and a full disk must keep nobody from what waits.
+            # Set auto_vacuum only in a new database: elsewhere it writes, and a full disk must not block opening.
             for setting in _SETTINGS if version else ("auto_vacuum=FULL", *_SETTINGS):
                 database.execute(f"PRAGMA {setting}")
             if version < _VERSION:
                 database.executescript(_FROM_VERSION_1 if version else _SCHEMA)
             (state,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":  # SQLite would go on, and find one step in the place of another
+            if state != "ok":  # SQLite would accept the file, and could return the wrong step
                 raise sqlite3.DatabaseError(state)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise OSError(f"{path} cannot be used: {error}; if it is damaged, move it away") from error
-        if not os.access(path, os.W_OK):  # SQLite reads such a file, and says so at the first step
+            raise OSError(f"{path} cannot be used: {error}; if the file is damaged, move it away") from error
+        if not os.access(path, os.W_OK):  # SQLite opens such a file, and fails only when it writes a step
             raise OSError(f"{path} cannot be written")
         failed.pop_all()
     return database

@@ -1,4 +1,4 @@
-"""The steps of a training run whose answers are scored: their rows as lines of JSON, their states, their scores."""
+"""Training steps whose answers are scored: their items in JSON lines, their states and their scores."""
 
 import base64
 import io
@@ -23,12 +23,12 @@ _NAMES = tuple(field.name for field in fields(Item))
 class StepState(StrEnum):
     """The state of a step."""
 
-    # Waiting on disk, or being scored.
+    # The step waits on disk, or is being scored.
     NOT_SCORED = "not_scored"
     SCORED = "scored"
-    # Given up because the spool or the disk was full.
+    # The scorer gave the step up because the spool or the disk was full.
     DROPPED = "dropped"
-    # Damaged on disk; the rest is in the spool's folder `corrupt`.
+    # The step was damaged on disk. Its remaining bytes are in the spool's folder `corrupt`.
     CORRUPT = "corrupt"
 
 
@@ -37,14 +37,14 @@ class StepMetric:
     """One metric over all items of a step.
 
     Attributes:
-        mean: The mean over scored items; None without any.
-        share_right: The share of scored items that the metric calls correct; None if it gives no verdicts.
+        mean: The mean over scored items; None if no item was scored.
+        share_right: The share of scored items that the metric calls correct; None if it returns no verdicts.
         scored: The number of items with a score.
         not_scored_share: The share of items without a score, 0 to 1; 0 without items.
         counts: The number of items by status.
         line: The metric identifier that reproduces the scores; "" if no item reached a server.
         digest: The digest of the metric's model, 64 hex digits; "" without a model.
-        message: The message of the first item without a score; "" if all have one.
+        message: The message of the first item without a score; "" if all items were scored.
     """
 
     mean: float | None
@@ -59,17 +59,17 @@ class StepMetric:
 
 @dataclass(frozen=True, slots=True)
 class StepScores:
-    """One submitted step.
+    """The state and the scores of a submitted step.
 
     Attributes:
-        step: As the loop gave it.
-        name: Of the data set, as the loop gave it.
-        items: Number of items.
-        state: How far it is.
-        metrics: By label; empty unless SCORED.
-        problem: Why there are no scores (yet); empty when SCORED, or when nothing went wrong so far.
-        submitted_unix_s: When the loop handed it over, seconds since 1970.
-        ended_unix_s: When it was scored or given up; None before.
+        step: The training step that was passed to `ValidationScorer.submit`.
+        name: The data set's name.
+        items: The number of items.
+        state: The step's state.
+        metrics: The results by metric label; empty unless SCORED.
+        problem: The reason why there are no scores yet; "" if SCORED, or if nothing has failed so far.
+        submitted_unix_s: The time of the submission, in seconds since 1970.
+        ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None before.
     """
 
     step: int
@@ -82,7 +82,7 @@ class StepScores:
     ended_unix_s: float | None = None
 
     def scalars(self) -> dict[str, float]:
-        """Return what loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
+        """Return the values to log: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, without missing values."""
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
             if metric.mean is not None:
@@ -93,15 +93,15 @@ class StepScores:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a dictionary that JSON can store."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave.
+        """Return the step from its `to_dict` values.
 
         Raises:
-            KeyError, TypeError, ValueError: It gave something else.
+            KeyError, TypeError, ValueError: `to_dict` did not return these values.
         """
         metrics = {label: StepMetric(**metric) for label, metric in values["metrics"].items()}
         return cls(**{**values, "metrics": metrics, "state": StepState(values["state"])})
@@ -113,7 +113,7 @@ class StepHeader:
 
     Attributes:
         metrics: Metric identifiers by label; None for the server's default metrics.
-        reference_set: Of the call; empty without.
+        reference_set: The name of the call's reference set; "" without one.
     """
 
     step: int
@@ -125,7 +125,7 @@ class StepHeader:
     def result(
         self, state: StepState, problem: str, finished_unix_s: float | None = None, *, items: int = 0
     ) -> StepScores:
-        """Return what is known of the step without its scores."""
+        """Return the step's result without scores."""
         return StepScores(
             step=self.step,
             name=self.name,
@@ -139,15 +139,15 @@ class StepHeader:
 
 @dataclass(slots=True, eq=False)
 class WaitingStep:
-    """A step on disk.
+    """A step that waits on disk.
 
     Attributes:
-        sequence: Its position in the order of submission, over all processes that used the directory.
-        failures: Number of failed tries of this process.
-        due_s: Time at which it may be tried again, monotonic seconds.
-        problem: The last failure; empty without one.
-        is_delivering: True while its scores are with sinks and callbacks.
-        unwritten: Its scores, which everybody has but the disk, which takes no more.
+        sequence: The step's position in the order of submission, over all processes that used the directory.
+        failures: The number of attempts that failed in this process.
+        due_s: The earliest time of the next attempt, in monotonic seconds.
+        problem: The last failure's message; "" without one.
+        is_delivering: True while sinks and callbacks receive the scores.
+        unwritten: The scores if sinks and callbacks have received them but the disk could not store them; else None.
     """
 
     sequence: int
@@ -161,12 +161,12 @@ class WaitingStep:
     unwritten: StepScores | None = None
 
     def finished(self, state: StepState, problem: str, finished_unix_s: float | None = None) -> StepScores:
-        """Return what is known of it without its scores."""
+        """Return the step's result without scores."""
         return self.header.result(state, problem, finished_unix_s, items=self.items)
 
 
 def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
-    """Return the results of a whole report, by label."""
+    """Return a report's results by label."""
     return {label: _step_metric(report, label) for label in report.labels}
 
 
@@ -188,11 +188,13 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
 
 
 def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
-    """One line, with its end; never raises: a row that cannot be written becomes one that has no score.
+    """Return an item as a line of JSON, with the newline. Never raise.
+
+    An item that cannot be encoded becomes a row that gets no score.
 
     Args:
-        item: Of a call.
-        read: Names of the fields that are kept, as `snapshot` takes them.
+        item: The item that the caller passed.
+        read: Lower-case names of the fields to keep; see `snapshot`.
     """
     try:
         taken, _ = snapshot(item, read)
@@ -201,16 +203,16 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
         elif isinstance(taken, Mapping):
             taken = {str(name): value for name, value in taken.items()}
         line = json.dumps(taken, default=_stand_in)
-    except Exception:  # noqa: BLE001 - whatever the values of a caller raise: its neighbours are scored
+    except Exception:  # noqa: BLE001 - a caller's values may raise anything, and the other items are still scored
         line = json.dumps(_unreadable(item))
     return line.encode() + b"\n"
 
 
 def decode_row(line: bytes) -> Any:
-    """Return the row of a line.
+    """Return the item of a line that `encode_row` wrote.
 
     Raises:
-        ValueError: It is no line of `encode_row`.
+        ValueError: `encode_row` did not write the line.
     """
     return json.loads(line, object_hook=_restored)
 
@@ -224,7 +226,7 @@ def _stand_in(value: Any) -> Any:
         return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, PathLike):
         return {"$path": str(fspath(value))}
-    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # a picture of Pillow's
+    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # a Pillow image
         file = io.BytesIO()
         value.save(file, "PNG")
         return {"$bytes": base64.b64encode(file.getvalue()).decode()}

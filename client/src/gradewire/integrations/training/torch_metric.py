@@ -1,9 +1,9 @@
-"""A metric of torchmetrics: update, compute, reset; each rank scores its own answers."""
+"""A torchmetrics metric with `update`, `compute` and `reset`. Each rank scores its own answers."""
 
 import logging
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future  # noqa: TC003 - as ScoreReport below
+from concurrent.futures import Future  # noqa: TC003 - torch evaluates annotations
 from typing import Any, Unpack
 
 from gradewire.api import Client
@@ -11,7 +11,7 @@ from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training import shard_totals
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, ScoreOptions
-from gradewire.results import ScoreReport  # noqa: TC001 - torch evaluates annotations of its modules
+from gradewire.results import ScoreReport  # noqa: TC001 - torch evaluates annotations
 
 with needed_by("GradewireMetric", "gradewire[torchmetrics]"):
     import torch
@@ -21,16 +21,17 @@ _log = logging.getLogger("gradewire.metric")
 
 
 class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetrics is optional: mypy runs without it
-    """A metric scored on a server while batches go on; `compute` waits for the rest and reduces over the ranks.
+    """A metric that a server scores in the background; `compute` waits for the scores and combines all ranks.
 
-    `update` returns at once and never raises over the server. An answer that was not scored in time is in no mean and
-    counts in `LABEL_not_scored`. `forward`, torchmetrics' value for each batch, waits for each; prefer `update`.
+    `update` returns at once, and raises no errors from the server. An answer that was not scored in time is not part of
+    the mean, and counts in `LABEL_not_scored`. `forward` returns a value for each batch, so it waits each time; prefer
+    `update`.
 
     Args:
         client: HOST:PORT of a server, or a client.
-        metrics: As `Client.score`.
-        wait_s: How long `compute` waits for scores that are on their way.
-        **options: As `Client.score`; `deadline_s`, of a batch, is `wait_s` unless said.
+        metrics: See `Client.score`.
+        wait_s: Maximum time that `compute` waits for pending scores, in seconds.
+        **options: See `Client.score`. `deadline_s` applies to each batch, and defaults to `wait_s`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.
@@ -52,7 +53,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().__init__()
         self.labels = CallOptions.of("GradewireMetric", metrics, options).choose().labels
         self._client = Client(client) if isinstance(client, str) else client
-        # Nothing is sent for longer than anybody waits for it: the end of the program would wait for it too.
+        # Limit calls to `wait_s`: nobody waits longer for the scores, and the end of the program waits for open calls.
         self._options: ScoreOptions = {"deadline_s": wait_s, **options}
         self._metrics, self._wait_s = metrics, wait_s
         self._pending: list[tuple[int, Future[ScoreReport]]] = []
@@ -62,21 +63,21 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def update(
         self, preds: Sequence[str], target: Sequence[str | Sequence[str]], questions: Sequence[str] | None = None
     ) -> None:
-        """Send the answers of a batch.
+        """Send a batch of answers.
 
         Args:
             preds: Answers to grade.
-            target: Of each the reference answer, or several.
-            questions: Of each what was asked, for metrics that read it.
+            target: The reference answer or answers for each of `preds`.
+            questions: The question for each of `preds`, for metrics that need it.
 
         Raises:
-            InvalidRequest: The three are not equally long.
+            InvalidRequest: The three arguments have different lengths.
         """
         asked = [""] * len(preds) if questions is None else questions
         if not len(preds) == len(target) == len(asked):
             raise InvalidRequest(
-                f"preds, target and questions have {len(preds)}, {len(target)} and {len(asked)} entries: give one of "
-                "each for every answer"
+                f"preds, target and questions have {len(preds)}, {len(target)} and {len(asked)} entries: give lists of "
+                "equal length"
             )
         items = [
             {
@@ -89,14 +90,14 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         self._pending.append((len(items), self._client.submit(items, self._metrics, **self._options)))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """By label: the mean over scored answers, `LABEL_not_scored`, and `LABEL_share_right` with verdicts."""
+        """Return for each label the mean score, `LABEL_not_scored`, and `LABEL_share_right` if there are verdicts."""
         values: dict[str, float] = {}
         for label, totals in zip(self.labels, self.totals.tolist(), strict=True):
             values |= shard_totals.means(label, totals)
         return {name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return the number of this rank's answers by label and status, once they are scored."""
+        """Wait for pending scores, and return the number of this rank's answers by label and status."""
         self._settle()
         rows = self.totals.tolist()
         return {label: shard_totals.counts(totals) for label, totals in zip(self.labels, rows, strict=True)}
@@ -107,13 +108,13 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().sync(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        """Return the value of this batch, waited for."""
+        """Wait for the batch's scores, and return its values."""
         self._settle()
         values: dict[str, torch.Tensor] = super().forward(*args, **kwargs)
         return values
 
     def reset(self) -> None:
-        """Forget all, also what is on its way."""
+        """Drop all scores, and cancel pending batches."""
         for _, future in self._pending:
             future.cancel()
         self._pending = []
@@ -134,7 +135,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def _rows(self, items: int, future: "Future[ScoreReport]", until_s: float) -> list[list[float]]:
         try:
             return shard_totals.shard_totals(future.result(max(0.0, until_s - time.monotonic())))
-        except Exception as error:  # noqa: BLE001 - whatever it is, ranks must meet and the loop go on
+        except Exception as error:  # noqa: BLE001 - the loop must go on, and this rank must not miss the reduction
             future.cancel()
             _log.warning("%d answers were not scored: %s: %s", items, type(error).__name__, error)
             return shard_totals.unanswered_totals(items, len(self.labels))

@@ -1,4 +1,4 @@
-"""Validation that a training loop hands over and forgets."""
+"""A scorer that validates a model in the background, so that the training loop never waits."""
 
 import logging
 import operator
@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Times that a step is scored again because some of its items had no answer; then it counts as it is."""
+"""Maximum number of repeated attempts at a step with unanswered items. The step then counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -47,7 +47,7 @@ _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
 
 
 class Deliveries:
-    """A thread that hands SCORED steps to the sinks and all that have ended to the callback, and logs their errors."""
+    """A thread that passes scored steps to the sinks and all finished steps to the callback, and logs their errors."""
 
     def __init__(self, sinks: Sequence[Sink], callback: Callable[[StepScores], None] | None) -> None:
         self._sinks = sinks
@@ -57,18 +57,18 @@ class Deliveries:
         self._thread.start()
 
     def add(self, scores: StepScores, delivered: Callable[[], None] = lambda: None) -> None:
-        """Queue scores; `delivered` is called after everybody has them."""
+        """Queue scores; `delivered` is called after the sinks and the callback have received them."""
         self._queue.put((scores, delivered))
 
     def close(self) -> None:
-        """Wait some seconds for what is queued, then close the sinks."""
+        """Wait a few seconds for queued scores, then close the sinks."""
         self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join(_DELIVERY_JOIN_S)
         for sink in self._sinks:
             try:
                 sink.close()
-            except Exception:  # noqa: BLE001 - of a library that we do not know; it is logged
+            except Exception:  # noqa: BLE001 - a sink's library may raise anything; the error is logged
                 _log.exception("%s could not be closed", type(sink).__name__)
 
     def _run(self) -> None:
@@ -81,18 +81,18 @@ class Deliveries:
             try:
                 delivered()
             except OSError:
-                _log.exception("scores of step %d cannot be written; that is tried again", scores.step)
+                _log.exception("cannot write the scores of step %d; trying again later", scores.step)
 
     @staticmethod
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
         try:
             function(scores)
-        except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
-            _log.exception("%s failed over step %d of %s", what, scores.step, scores.name)
+        except Exception:  # noqa: BLE001 - the caller's function may raise anything; the error is logged
+            _log.exception("%s failed on step %d of %s", what, scores.step, scores.name)
 
 
 class Worker:
-    """A thread that scores the steps of a spool until that is closed."""
+    """A thread that scores a spool's steps until the spool is closed."""
 
     def __init__(self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries) -> None:
         self._client = client
@@ -104,14 +104,14 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait some seconds for its end."""
+        """Wait a few seconds for the thread to end."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
         while (step := self._steps.take()) is not None:
             try:
                 self._score(step)
-            except Exception as error:  # noqa: BLE001 - of the disk, of a client of the caller's: the next is scored
+            except Exception as error:  # noqa: BLE001 - the disk or the caller's client may fail; go on with other steps
                 self._failed(step, error)
 
     def _score(self, step: WaitingStep) -> None:
@@ -133,11 +133,11 @@ class Worker:
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
 
     def _options_of(self, header: StepHeader) -> ScoreOptions:
-        """Return the options of a call; those of the step itself go before the scorer's."""
+        """Return the options for scoring a step; the step's metrics and reference set override the scorer's."""
         options: ScoreOptions = {"priority": "bulk", **self._options}
         asks_judge = False
         if header.metrics is not None:
-            # The lines say of each metric what the call said of it when it was submitted.
+            # The step's metric identifiers already contain these options with the values at submission.
             options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
             options["reference_set"] = header.reference_set or None
             asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
@@ -149,7 +149,7 @@ class Worker:
         wait_s = self._steps.failed(step, error, problem)
         if wait_s:
             _log.warning(
-                "step %d of %s is not scored, tried again in %.1f s: %s",
+                "step %d of %s was not scored, trying again in %.1f s: %s",
                 step.header.step,
                 step.header.name,
                 wait_s,
@@ -158,41 +158,41 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Say so where items had no answer that may have one later."""
+    """Return a message if items without a score may get one later, else an empty string."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
     results = sum(len(item.scores) for item in report)
-    return f"{len(missing)} of {results} scores had no answer ({missing[0].status}: {missing[0].message})"
+    return f"{len(missing)} of {results} scores are missing ({missing[0].status}: {missing[0].message})"
 
 
 class ValidationScorer:
-    """A scorer for the predictions of training steps, which loses none while the server is down.
+    """A scorer for the predictions of training steps. It loses no predictions while the server is down.
 
-    `submit` writes the step into `directory` and returns; a thread scores what lies there, oldest first, and tries
-    again for as long as the server does not answer. A loop that is killed leaves its steps there, and the next scorer
-    over the same directory scores them, by the metrics that they were submitted with. Close it, or use `with`; the end
-    of the program closes it too.
+    `submit` writes a step to `directory` and returns. A thread scores the steps in the directory, oldest first, and
+    tries again until the server answers. If the training loop is killed, its steps stay in the directory. The next
+    scorer for this directory scores them, with the metrics that were chosen when they were submitted. Close the scorer,
+    or use `with`; the end of the program closes it too.
 
     Args:
-        client: HOST:PORT of a server, or a client (with a token, TLS; `Scorer.embedded()`), which is left open.
-        metrics: As `Client.score`.
-        directory: Of the spool; made when missing. One scorer at a time may use it.
-        limits: How much may wait there.
-        sinks: Where scores are written to besides (`gradewire.integrations.training.sinks`), each under its own step.
-        callback: Called with each step that has ended, on a thread for callbacks; its exceptions are logged.
-        **options: As `Client.score`; `priority` is "bulk" unless said, `deadline_s` is for one try of one step, else
-            ten minutes, an hour where a metric asks a judge.
+        client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Your client stays open.
+        metrics: See `Client.score`.
+        directory: The spool's directory, created if missing. Only one scorer at a time may use it.
+        limits: Limits on the steps that wait in the directory; None means `SpoolLimits()`.
+        sinks: Receivers of the scores, such as `CsvSink`; see `gradewire.integrations.training.sinks`.
+        callback: A function to call with each finished step, on a separate thread; its exceptions are logged.
+        **options: See `Client.score`. `priority` defaults to "bulk". `deadline_s` limits one attempt at one step; the
+            default is ten minutes, or an hour if a metric asks a judge.
 
     Attributes:
-        labels: What the metrics' results are called; without `metrics`, of the usual ones.
+        labels: The labels of the results; without `metrics`, the labels of the default metrics.
 
     Raises:
         InvalidRequest: An argument is wrong, or another scorer uses the directory.
         OSError: The directory cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913 - named, and mostly optional
+    def __init__(  # noqa: PLR0913 - most are optional and named
         self,
         client: str | Client,
         metrics: MetricsLike | None = None,
@@ -224,26 +224,26 @@ class ValidationScorer:
         _open_scorers.add(self)
 
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
-        """Write the predictions of a step to disk; it never raises and never waits for a server.
+        """Write a step's predictions to disk. Never raise, and never wait for the server.
 
-        The step outlives this process and a failing machine, however they end. A step that is submitted again is
-        scored again; `results` has the latest.
+        The step survives a crash of this process or of the machine. If you submit a step again, it is scored again;
+        `results` returns its latest submission.
 
         Args:
-            step: Of the training, a whole number.
-            items: As `Client.score`; an item that cannot be sent has the status INVALID_INPUT, its neighbours scores.
-            name: Of the data set; scores are logged under it.
+            step: The training step, a whole number.
+            items: See `Client.score`. An item that cannot be sent gets the status INVALID_INPUT; the rest get scores.
+            name: The data set's name; scores are logged under it.
 
         Returns:
-            NOT_SCORED, which it is for now; or DROPPED, when it cannot be kept: the log says why, and `results`.
+            NOT_SCORED, or DROPPED if the step cannot be kept. The log and `results` contain the reason.
         """
         if os.getpid() != self._pid:
-            _log.error("a forked process cannot submit to its parent's ValidationScorer: make one there")
+            _log.error("a forked process cannot submit to its parent's ValidationScorer: create one in that process")
             return StepState.DROPPED
         try:
             header = StepHeader(operator.index(step), str(name), time.time(), self._lines, self._reference_set)
-        except Exception:  # noqa: BLE001 - the promise of submit: nothing is raised into a training loop
-            _log.exception("a step was dropped: step=%r is no whole number", step)
+        except Exception:  # noqa: BLE001 - submit promises never to raise into a training loop
+            _log.exception("a step was dropped: step=%r is not a whole number", step)
             return StepState.DROPPED
         try:
             return self._submit(header, items)
@@ -252,28 +252,28 @@ class ValidationScorer:
             return self._dropped(header, f"{type(error).__name__}: {error}")
 
     def results(self) -> list[StepScores]:
-        """Return the latest submission of each name and step, by step: of this process, and of those before it.
+        """Return the latest submission of each name and step, sorted by step, from this and earlier processes.
 
-        At most the 10 000 that ended last, and all that wait; `scores.jsonl` in the directory has the others.
+        Of the finished steps, only the latest 10 000 are returned; `scores.jsonl` in the directory contains all.
         """
         return self._steps.results()
 
     def counts(self) -> Counter[StepState]:
-        """Return the number of submissions by state, since the directory was new."""
+        """Return the number of submissions by state, counted since the directory was created."""
         return self._steps.counts()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is left to score and all sinks and callbacks are done; False when time ran out before.
+        """Wait until all steps are scored, and sinks and callback are done; return False after `timeout_s`.
 
-        Must not be called from a callback, which it would wait for.
+        Do not call this method from the callback, because it waits for the callback.
         """
         return self._steps.wait_empty(timeout_s)
 
     def close(self, timeout_s: float = 60.0) -> bool:
-        """Score what waits, for at most `timeout_s` and only if the server answers; what is left stays on disk.
+        """Close the scorer. If the server answers, wait up to `timeout_s` for scores; unscored steps stay on disk.
 
         Returns:
-            Whether nothing is left. Closing twice is fine.
+            True if no step is left. Closing twice is fine.
         """
         if os.getpid() != self._pid:
             return False
@@ -282,13 +282,11 @@ class ValidationScorer:
                 return self._steps.wait_empty(0)
             done = self._steps.wait_empty(0) or (self._answers(timeout_s) and self._steps.wait_empty(timeout_s))
             if not done:
-                _log.warning(
-                    "%d steps wait for the next scorer over the directory", self.counts()[StepState.NOT_SCORED]
-                )
+                _log.warning("%d steps stay in the directory for the next scorer", self.counts()[StepState.NOT_SCORED])
             self._steps.close()
             self._deliveries.close()
             if self._owns_client:
-                # Closing ends the worker's current call; a call of the caller's own client ends by its deadline.
+                # Closing our client ends the worker's call. A call on the caller's client ends by its deadline.
                 self._client.close()
                 self._worker.join()
             _open_scorers.discard(self)
@@ -301,11 +299,11 @@ class ValidationScorer:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a ValidationScorer belongs to its process and its directory: make one where it is used")
+        raise TypeError("a ValidationScorer cannot be pickled: create one in the process that uses it")
 
     def _submit(self, header: StepHeader, items: ItemsLike) -> StepState:
         if self._steps.closed:
-            _log.error("step %d of %s was dropped: this scorer was closed", header.step, header.name)
+            _log.error("step %d of %s was dropped: the scorer is closed", header.step, header.name)
             return StepState.DROPPED
         rows = (encode_row(item, self._read) for item in rows_of("items", items))
         state, given_up = self._steps.add(header, rows)
@@ -317,8 +315,8 @@ class ValidationScorer:
     def _dropped(self, header: StepHeader, problem: str) -> StepState:
         try:
             self._deliveries.add(self._steps.refuse(header, problem))
-        except Exception:  # noqa: BLE001 - as above; the disk is full, mostly
-            _log.exception("that step %d of %s was dropped cannot be written down", header.step, header.name)
+        except Exception:  # noqa: BLE001 - as above; usually the disk is full
+            _log.exception("cannot record that step %d of %s was dropped", header.step, header.name)
         return StepState.DROPPED
 
     def _answers(self, timeout_s: float) -> bool:
@@ -331,15 +329,11 @@ class ValidationScorer:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """The settings of a callback's scorer, which is made on the first process alone, once the training begins.
+    """The settings for a callback's `ValidationScorer`. Only the first process creates it, when the training starts.
 
     Attributes:
-        client: HOST:PORT of a server, or a client.
-        metrics: As `Client.score`.
-        directory: As `ValidationScorer`.
-        limits: As `ValidationScorer`.
-        sinks: As `ValidationScorer`; None: the callback's usual ones.
-        options: As `Client.score`; see `ValidationScorer`.
+        client, metrics, directory, limits, options: See `ValidationScorer`.
+        sinks: See `ValidationScorer`; None means the callback's default sinks.
     """
 
     client: str | Client
@@ -353,7 +347,7 @@ class ValidationSettings:
     def make_scorer(
         self, callback: Callable[[StepScores], None], usual_sinks: Callable[[], Sequence[Sink]] = tuple
     ) -> ValidationScorer:
-        """Return the scorer; arguments and errors as `ValidationScorer`."""
+        """Create the scorer; raise the same errors as `ValidationScorer`."""
         return ValidationScorer(
             self.client,
             self.metrics,
@@ -370,5 +364,5 @@ def _close_all() -> None:
         scorer.close()
 
 
-# Register like clients, and run before them: hooks run last in, first out, and the import above registers theirs.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit comes after the clients' end
+# Close scorers before clients: hooks run last in, first out, and importing gradewire.api registered the clients' hook.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit runs after clients close
