@@ -314,7 +314,7 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
         ({"model": "scripted@00000000"}, grpc.StatusCode.FAILED_PRECONDITION, "not 00000000"),
         ({"model": "a@b@c"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.model"),
         ({"prompt": "synthetic/77"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt: unknown prompt synthetic/77"),
-        ({"prompt": "lave/2"}, grpc.StatusCode.INVALID_ARGUMENT, "lave/2 is a prompt of lave, not of synthetic"),
+        ({"prompt": "lave/2"}, grpc.StatusCode.INVALID_ARGUMENT, "lave/2 is a prompt for lave, not for synthetic"),
         ({"prompt": "x = [" * 30_000}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt"),
         (
             {"prompt": 'format = 1\nname = "mine"\nversion = 1\nmetric = "synthetic"\n'},

@@ -111,7 +111,7 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """A judge's verdict on a pair whose answers it saw in one of the two orders.
+    """A judge's verdict on a pair, for one of the two orders of its answers.
 
     Attributes:
         first: The answer that the judge saw first, A or B.

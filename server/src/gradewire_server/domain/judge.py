@@ -27,7 +27,7 @@ class Turn:
 class JudgePrompt:
     """A chat that ends in the middle of the judge's turn.
 
-    All strings are plain text: the model does not interpret chat tokens in them as markup. The item's turn is
+    All strings are plain text: the model does not interpret chat tokens in them. The item's turn is
     `lead + prediction + tail`. If it is too long for the judge, only the end of `prediction` is cut.
 
     Attributes:

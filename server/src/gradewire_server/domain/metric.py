@@ -225,4 +225,4 @@ class Metric(Protocol, Generic[P]):
         """Return a program that checks the item (blank references, blank prediction) and grades it."""
 
     def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
-        """Return a program that requests everything that `score` needs for these references, which fills the cache."""
+        """Return a program that fills the cache with everything that `score` needs for these references."""

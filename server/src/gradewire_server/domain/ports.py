@@ -158,7 +158,7 @@ class Judges(Protocol):
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         """Have a judge choose an option. Equal concurrent needs run once, and a backend's errors become failures.
 
-        A call fails with UNAVAILABLE if the model has been replaced.
+        A call fails if the model does not exist, or with UNAVAILABLE if it has been replaced.
         """
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:

@@ -66,7 +66,7 @@ Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
-    """Return INVALID_PARAMETER, because there are no items that a corpus could be counted over."""
+    """Return INVALID_PARAMETER, because there are no items to count a corpus over."""
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
 
 

@@ -85,7 +85,7 @@ class RememberedResults:
         Results are not remembered if they are cheap or depend on more than an item's texts.
         """
         info, parameters = request.metric.info, request.parameters
-        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing such a metric
+        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing the metric
         if not self._max_bytes or cheap or info.asks_judge:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
@@ -279,7 +279,7 @@ class Scorer:
         return emitted
 
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
-        """Return the remembered results by metric index, for metrics whose results are remembered."""
+        """Return `ResultsOfMetric` by metric index, without metrics whose results are not remembered."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 

@@ -334,7 +334,7 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
         return SyntheticAnswer(reference)
     answer, _ = cut_to_words(reference, MAX_WORDS)
     if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
-        return SyntheticAnswer(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
+        return SyntheticAnswer(reference, fault="it contains text that looks like chat markup, which no judge may see")
     flaw: Flaw | None = None
     tries = 0
     for name, begun in ((FIRST, ""), (RETRY, _without_stop(answer))):
@@ -354,7 +354,7 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
             flaw = Flaw.UNRELATED
         if flaw is None:
             return SyntheticAnswer(sentence, tries)
-    return SyntheticAnswer(reference, tries, fault=f"of the judge's last sentence, {flaw}")
+    return SyntheticAnswer(reference, tries, fault=f"the judge's last sentence is invalid ({flaw})")
 
 
 def _without_stop(answer: str) -> str:

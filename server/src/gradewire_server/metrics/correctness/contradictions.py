@@ -20,7 +20,7 @@ _KEPT_TEXTS: Final = 64
 """Maximum number of cached texts, like for `folded_words`."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
-"""Number of words before a word among which a negation counts."""
+"""Number of words to look back for a negation."""
 _CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")

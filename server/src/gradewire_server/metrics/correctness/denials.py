@@ -23,7 +23,7 @@ _LED: Final = re.compile(
 _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
 
 _NEAR: Final = 8
-"""Number of words before the reference's first word among which a negation counts."""
+"""Number of words to look back for a negation before the reference's first word."""
 _MOST_BETWEEN: Final = 1
 """Maximum number of words between negation and match, not counting small words, the question's, and words of opinion.
 

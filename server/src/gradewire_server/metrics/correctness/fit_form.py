@@ -82,9 +82,9 @@ class TreesForm(_Form):
     Attributes:
         roots: intp[trees], the indices of the root nodes.
         feature: intp[nodes], the index of the feature that splits the node; -1 for a leaf.
+        threshold: float64[nodes], the feature's value at which the node splits.
         missing_left: bool[nodes], True if items without the feature go left.
-        left: intp[nodes], the index of the left child; -1 for a leaf.
-        right: intp[nodes], the index of the right child; -1 for a leaf.
+        left: intp[nodes], the index of the left child; -1 for a leaf. `right` is the same for the right child.
         value: float64[nodes], the log-odds that a leaf adds; unused in nodes that split.
     """
 

@@ -43,10 +43,9 @@ class _Level:
 class SoftTrees:
     """Trees in arrays that are ordered by level, from the roots down.
 
+    `feature`, `threshold` and `missing_left` are those of `TreesForm`, for the nodes that split.
+
     Attributes:
-        feature: intp[splits], see `TreesForm`.
-        threshold: float64[splits], see `TreesForm`.
-        missing_left: bool[splits], see `TreesForm`.
         ramps: intp[ramps], the indices of splits that are not hard.
         scale: float64[ramps], 1 / width of each ramp.
     """

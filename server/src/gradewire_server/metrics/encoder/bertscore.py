@@ -145,7 +145,7 @@ class BertscoreParameters(EncoderParameters):
 
 
 class Bertscore:
-    """Precision, recall and F1 with the best reference by `measure`; the first of equally good references counts."""
+    """Precision, recall and F1 with the best reference by `measure`; ties go to the first reference."""
 
     info = MetricInfo(
         name="bertscore",

@@ -45,7 +45,7 @@ class GraderParameters(Parameters):
 
 
 class Grader(NothingToPrepare):
-    """The logistic function of the highest logit over references; the first of equal logits counts."""
+    """The logistic function of the highest logit over references; ties go to the first reference."""
 
     info = MetricInfo(
         name="grader",

@@ -64,7 +64,7 @@ def _end(text: str, size: int) -> str:
 
 
 class Sfve:
-    """The largest cosine of the prediction and a reference, each after the question; the first of equals counts."""
+    """The largest cosine of the prediction and a reference, each after the question; ties go to the first reference."""
 
     info = MetricInfo(
         name="sfve",

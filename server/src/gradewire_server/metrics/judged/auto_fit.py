@@ -280,7 +280,7 @@ def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: AutoParameters)
         return f"the prompt {form.prompt_digest[:12]}, but {asked.judge} has {asked.prompt_digest[:12]}"
     correctness = fit_of(metadata.seen_by(Correctness.info))
     if isinstance(correctness, str):
-        return f"a fit for correctness that it no longer has ({correctness})"
+        return f"a correctness fit that it no longer has ({correctness})"
     if correctness.identity != form.correctness_fit:
-        return f"the fit {form.correctness_fit} for correctness, but the model has {correctness.identity}"
+        return f"the correctness fit {form.correctness_fit}, but the model has {correctness.identity}"
     return ""

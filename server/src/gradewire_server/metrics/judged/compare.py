@@ -56,9 +56,9 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """Return the more probable answer, or a tie unless it is more probable than both the other answer and a tie.
+    """Return the answer that is more probable than both the other answer and a tie; otherwise a tie.
 
-    Swapping the answers therefore swaps the winner and changes nothing else.
+    Swapping the answers therefore only swaps the winner.
     """
     a, b, tie = probabilities
     if a > b and a > tie:
@@ -254,7 +254,7 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
 
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
     """Return INVALID_INPUT if something that the judge needs is missing, EMPTY_PREDICTION if an answer is blank."""
-    failure = check_question(pair.question, why="a judge compares answers to a question", where="before two answers")
+    failure = check_question(pair.question, why="a judge needs it to compare answers", where="before two answers")
     if failure is None and parameters.references:
         failure = check_references(pair.references)
     if failure is None and parameters.image and not pair.images:

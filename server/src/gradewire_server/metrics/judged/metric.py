@@ -168,8 +168,8 @@ class Exchange:
     Attributes:
         cut: True if a shown text was cut.
         masked: True if words of an answer were removed.
-        prompt_tokens: The number of prompt tokens; None if the judge does not report it.
-        generated_tokens: The number of generated tokens; None if the judge does not report it.
+        prompt_tokens: The number of prompt tokens so far; None if the judge does not report it.
+        generated_tokens: The number of generated tokens so far; None if the judge does not report it.
     """
 
     cut: bool
@@ -301,7 +301,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[P]):
-    """A metric that asks a judge a prompt's steps; for binary questions, a rule may grade answers instead."""
+    """A metric that asks a judge the steps of a prompt; a rule may grade answers to binary questions instead."""
 
     info: MetricInfo
     parameters_type: type[P]

@@ -293,8 +293,7 @@ def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str,
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
-    # With AUTO, demonstrations show the same references as with CLOSEST, so that both judge an item equally if its
-    # own references are the same.
+    # With AUTO, demonstrations show the references of CLOSEST, so that the prompts are equal if the item's are.
     choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
     shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)

@@ -128,7 +128,7 @@ def is_at_least(score: float, cut: float) -> bool:
 
 
 class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
-    """The prediction's agreement with the annotators' consensus; the first agreeing annotator's answer matches."""
+    """The prediction's agreement with the annotators; `matched_reference` is the first agreeing annotator's answer."""
 
     info = MetricInfo(
         name="vqa_accuracy",
@@ -163,9 +163,9 @@ def character_similarity(prediction: str, reference: str) -> float:
 
 
 class SoftVqaAccuracy(VqaAccuracy):
-    """VQA accuracy in which an annotator's agreement is 1 - character error rate; the first closest answer matches.
+    """VQA accuracy in which an annotator's agreement is 1 - character error rate.
 
-    Without `verdict_cut`, there is no verdict.
+    `matched_reference` is the first of the closest answers. Without `verdict_cut`, there is no verdict.
     """
 
     info = MetricInfo(

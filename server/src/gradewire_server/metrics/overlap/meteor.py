@@ -182,7 +182,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR with the best reference, the first if several are equally good; looks up synonyms of predictions only."""
+    """METEOR with the best reference; ties go to the first. Synonyms are looked up only for predictions."""
 
     info = MetricInfo(
         name="meteor",

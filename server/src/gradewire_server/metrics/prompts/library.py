@@ -104,7 +104,7 @@ class VariantForm(_Form):
 
 
 class DemonstrationForm(_Form):
-    """A solved item in a prompt file; its other keys contain the judge's answer for each step, by name."""
+    """A solved item in a prompt file; additional keys contain the judge's answer for each step, by name."""
 
     model_config = ConfigDict(extra="allow")
 

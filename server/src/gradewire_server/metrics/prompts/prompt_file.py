@@ -117,10 +117,7 @@ class Variant:
     """A variant of a prompt, for a mode or style of the metric.
 
     Attributes:
-        system: The instructions.
-        system_with_caption: The instructions for items with captions.
         system_with_image: The instructions for items with images; if empty, the other instructions are used.
-        item: The template of an item.
         steps: The lines of the judge's turn, at least one.
         correct_from: The score (or probability of yes) from which an answer counts as right.
         delimiters: The texts that an item must not imitate.

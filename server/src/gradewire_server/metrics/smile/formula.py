@@ -165,13 +165,11 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """Return the keyword terms of `texts.open_references` by index; the first of equally close windows counts.
+    """Return the keyword terms of `texts.open_references` by index; ties go to the first window.
 
-    Args:
-        texts: The item's texts.
-        windows: Distinct windows in order of position, for each length in `texts.rows_of`.
-        vectors: The windows' vectors, float32[windows of all lengths, dims], rows of length 1.
-        keywords: e(N(r)) of the open references, float32[open, dims], rows of length 1.
+    `windows` are distinct and in order of position, for each length in `texts.rows_of`; `vectors` are their vectors,
+    float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims]. All rows
+    have length 1.
     """
     found = {}
     start = 0
@@ -206,7 +204,7 @@ def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: Smi
 def grade(
     texts: SmileTexts, similarities: Similarities, parameters: SmileParameters, item: Item | None = None
 ) -> MetricResult:
-    """Return the best reference's score and its parts; the first of equal scores counts.
+    """Return the best reference's score and its parts; ties go to the first reference.
 
     Without a set or fitted threshold, the bin decides and the result is UNCALIBRATED. With an `item`, the parts contain
     the outcome of the matched reference's values.

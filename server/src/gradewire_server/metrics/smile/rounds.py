@@ -65,8 +65,8 @@ class WordsInContext:
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
     """Return the keyword terms of `texts.open_references` by index, only from vectors in context.
 
-    `keywords` are e(N(r)) of the open references, float32[open, dims], rows of length 1. The first of equally close
-    windows counts. If the encoder read no window of a length in full, e(y) stands for the first window.
+    `keywords` are e(N(r)) of the open references, float32[open, dims], rows of length 1. Ties go to the first window.
+    If the encoder read no window of a length in full, e(y) stands for the first window.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -93,11 +93,8 @@ def possibly_closest(
     If cosines are off by at most `error`, the closest window and all that tie with it are within twice the error of the
     window that appears closest.
 
-    Args:
-        texts: The item's texts.
-        vectors: Approximate vectors of `texts.candidates`, float32[windows, dims], rows of length 1.
-        keywords: Exact e(N(r)) of the open references, float32[open, dims], rows of length 1.
-        error: The maximum error of a cosine.
+    `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims]; `keywords` are exact e(N(r)) of the
+    open references, float32[open, dims]. All rows have length 1.
     """
     possible = {}
     start = 0
@@ -160,14 +157,8 @@ def closest_texts(
 ) -> tuple[str, ...]:
     """Return the SHORTLIST distinct windows with the highest similarity, and windows within NEAR_TIE of the last.
 
-    Args:
-        window_at: A function that returns the window that starts at a word, or None to skip the window.
-        starts: The index of each window's first word, ascending.
-        similarity: The similarity of each window.
-        most: The maximum number of distinct windows to return; None means no limit.
-
-    Returns:
-        The windows in order of position.
+    `starts` are the indices of windows' first words, ascending. `window_at` returns the window at such an index, or
+    None to skip it. At most `most` windows are returned, in order of position.
     """
     found: dict[str, int] = {}
     last = -np.inf

@@ -64,13 +64,9 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 class Pieces(ABC):
     """The pieces of an answer that have been read so far.
 
-    Args:
-        texts: The item's texts.
-        keywords: e(N(r)) of `texts.open_references`, float32[open, dims], rows of length 1.
-        sentences: The vectors of all sentences, float32[references, dims], rows of length 1.
-
-    Attributes:
-        sentences: For each reference's sentence, the largest cosine with a piece so far.
+    The argument `keywords` contains e(N(r)) of `texts.open_references`, float32[open, dims], and the argument
+    `sentences` the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
+    `sentences` contains, for each reference's sentence, the largest cosine with a piece so far.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -155,7 +151,7 @@ class RankedPieces(Pieces):
         """Return the windows of these lengths that are closest in context, or the first windows if none was read.
 
         Each length has 1 to MAX_NEAR distinct windows, in order of position. This requests nothing, but pauses after
-        each length, since a length with many equally close windows needs long.
+        each length, since many equally close windows take long to sort.
         """
         chosen = {}
         for length in lengths:
@@ -174,7 +170,7 @@ class RankedPieces(Pieces):
 
 
 def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: int) -> Rounds[Similarities]:
-    """Request the same as `gather`, and read all pieces up to `end` if the encoder did not read so far."""
+    """Request the same as `gather`, and read all pieces up to `end` if the encoder did not read that far."""
     found = yield from gather(texts, parameters)
     if not found.truncated:
         return found

@@ -103,7 +103,7 @@ _KNOWN_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
 """Number of characters above which a regular expression is too slow: if it deletes every third character of a megabyte,
 it blocks all other work for half a second."""
-# From the first to the last word character of a run without white space, as N deletes the punctuation around a word.
+# From the first to the last word character of a run without white space; N deletes the punctuation around a word.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
 

@@ -68,8 +68,8 @@ def _compiled_word() -> re.Pattern[str]:
     joined = _character_class(sorted(set(letters).difference(alone)))
     marks = _character_class([n for n in (*assigned, *_VARIATION_SELECTORS) if category(chr(n))[0] == "M"])
     single = f"[{_character_class(alone)}]"
-    # The first branch is redundant but fast: most letters of an unspaced script precede another such letter. Checking
-    # that no mark follows is several times as slow, because marks have hundreds of ranges beyond the first plane.
+    # The first branch is redundant but fast: most letters of an unspaced script precede another one. Checking that no
+    # mark follows is several times as slow, because marks have hundreds of ranges beyond the first plane.
     return re.compile(f"{single}(?={single})|[{joined}][{joined}{marks}]*|{single}[{marks}]*")
 
 

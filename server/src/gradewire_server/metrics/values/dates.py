@@ -15,7 +15,7 @@ _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
 """Number of days in a year if every month has 31 days, since only the order of days matters."""
 _SLACK: Final = _YEAR
-"""Tolerance in days at both ends of a century, because people disagree if 1900 is in the 19th century."""
+"""Tolerance in days at both ends of a century, since usage differs on which century 1900 is in."""
 
 _DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
@@ -36,7 +36,7 @@ class Time:
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return True if this time differs from the reference, since any different time contradicts it."""
+        """Return True if this time of an answer differs from the reference's."""
         return not self.equals(reference)
 
 

@@ -1,4 +1,4 @@
-"""Compare an answer's values with a reference's values, and the order of lists."""
+"""Compare an answer's values with a reference's, and the order of lists."""
 
 import re
 from collections.abc import Sequence
@@ -69,10 +69,8 @@ class Question:
     """A question's values, and its hints about the requested values; words are in lower case.
 
     Attributes:
-        values: The question's values.
         fineness: The precision of the requested date.
         scale: The scale of the requested number: 1e6 for "in millions".
-        years: The years in the question.
         words: The question's words of at least four letters.
         denies: True if the question contains a negation.
         counted: The nouns to count: "legs" in "how many legs has it".
@@ -113,7 +111,7 @@ class Question:
 
 
 def says(value: Value, reference: Value, question: Question) -> bool:
-    """Return True if an answer's value equals a reference's value."""
+    """Return True if an answer's value equals a reference's."""
     ours: Any = value.content
     theirs: Any = reference.content
     if isinstance(ours, Date) and isinstance(theirs, Date):
@@ -130,8 +128,8 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 def opposed(value: Value, reference: Value, question: Question) -> bool:
     """Return True if an equal value means the opposite.
 
-    This is so if one date follows "before" and the other follows "after", or if the answer contains a fall, the
-    question asks for a rise, and the reference has no direction.
+    This is so if one date follows "before" and the other follows "after". It is also so if the answer has a fall, the
+    question asks for a rise (or the reverse), and the reference has no direction.
     """
     if value.side * reference.side < 0:
         return True
@@ -373,7 +371,7 @@ class ValueMatcher:
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
-    """Compare an answer's values with a reference's values; the question may be empty.
+    """Compare an answer's values with a reference's; the question may be empty.
 
     The question determines which values the answer may omit, the precision of a date, the scale of a number ("in
     millions"), and if the order of a list matters.

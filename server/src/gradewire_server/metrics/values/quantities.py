@@ -40,7 +40,7 @@ _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
 """Relative tolerance if one number is the other one rounded."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance between different units, since people often round conversion factors."""
+"""Relative tolerance between different units, whose conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum of a number with only one or two significant digits that counts as rounded."""

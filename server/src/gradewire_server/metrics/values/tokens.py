@@ -118,7 +118,6 @@ class Token(NamedTuple):
         number: The value of a token that begins with a digit or a decimal point, at least 0; None for other tokens.
         place: The place value of the number's last digit, not counting trailing zeros: 100 for "8,800", 0.01 for
             "3.14".
-        word: True if the token is a word.
     """
 
     text: str
