@@ -167,7 +167,7 @@ async def test_a_set_in_several_calls_is_sealed_by_its_first_and_whole_after_its
     whole = {"immutable": True, "expected_digest": ALL}
     assert (await prepare(wire, *TEXTS[:2], **whole)).corpus_digest == ""
     assert "use another name" in await refused(wire, "a stranger"), "who did not say immutable must not add"
-    assert "prepare the rest" in await refused(wire, **whole)
+    assert "prepare the missing entries" in await refused(wire, **whole)
     results = [each.results[0] for each in (await score(wire, "prod")).items]
     assert {result.status for result in results} == {types_pb2.STATUS_NOT_PREPARED}
     await prepare(wire, *TEXTS[2:], **whole)
@@ -178,7 +178,7 @@ async def test_a_set_in_several_calls_is_sealed_by_its_first_and_whole_after_its
 async def test_entries_that_a_wrong_digest_was_said_for_never_score(wire: Wire) -> None:
     whole = {"immutable": True, "expected_digest": "0" * 32}
     await prepare(wire, *TEXTS, **whole)
-    assert "prepare the rest" in await refused(wire, **whole)
+    assert "prepare the missing entries" in await refused(wire, **whole)
     results = [each.results[0] for each in (await score(wire, "prod")).items]
     assert {result.status for result in results} == {types_pb2.STATUS_NOT_PREPARED}
 

@@ -32,7 +32,7 @@ class Item:
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: The question; may be empty.
+        question: May be empty.
         references: The correct answers. Metrics return INVALID_INPUT if one is blank.
         prediction: The answer to grade; if it is blank, metrics return EMPTY_PREDICTION.
         synthetic_answers: One sentence for each reference, or empty.

@@ -54,7 +54,6 @@ class Choose:
 
     Attributes:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
-        prompt: The judge's prompt.
         options: Two or more distinct labels, for example "yes" and "no". None may be a prefix of another. A label
             follows the opening after one blank, or starts the turn if the opening is empty.
         namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own.

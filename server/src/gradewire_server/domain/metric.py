@@ -15,7 +15,6 @@ class Calibration:
     """A metric's threshold, or a fit of `correctness` or `auto`, from the description of the encoder that it is for.
 
     Attributes:
-        metric: The metric's name.
         metric_version: The version of the metric's definition that the calibration was fitted for.
         parameters: The parameters of the scores that it was fitted on, sorted, with the names and values of metric
             identifiers.

@@ -161,7 +161,6 @@ class CorpusStatistics:
 
     Attributes:
         corpus: REQUEST or PREPARED.
-        terms: The terms to count.
         model: The model whose tokens are counted, NAME@DIGEST; "" for n-grams.
         with_question: True if each document is "QUESTION REFERENCE", without entries that have no question; only for
             tokens.

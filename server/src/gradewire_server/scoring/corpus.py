@@ -132,7 +132,7 @@ class Corpora:
     def within(self, ports: Ports, namespace: str) -> "Corpora":
         """Return the corpora for a tenant's namespace and its ports; all namespaces share the limits."""
         view = copy(self)
-        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - of the same class
+        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - `view` is of this class
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
@@ -156,16 +156,16 @@ class Corpora:
 
         `digest` is the digest, from `digest_of`, of the corpus to use; "" means the current corpus.
         """
-        meant = digest or await self.digest_of(reference_set)
-        if isinstance(meant, Failure):
-            return meant
+        wanted = digest or await self.digest_of(reference_set)
+        if isinstance(wanted, Failure):
+            return wanted
         key = (self._namespace, reference_set, need)
         known = self._counted.get(key)
-        if known is not None and known[0] == meant:
+        if known is not None and known[0] == wanted:
             self._counted.move_to_end(key)
             return known[1]
         # If this request is cancelled, the work continues, so that the next request need not start again.
-        return await self._counting.result((key, meant), partial(self._count_set, key, meant))
+        return await self._counting.result((key, wanted), partial(self._count_set, key, wanted))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
@@ -204,8 +204,8 @@ class Corpora:
         if seal and seal != digest:
             return Failure(
                 Status.NOT_PREPARED,
-                f"reference_set: {quoted(reference_set)} is incomplete: its corpus should have the digest {seal}, but "
-                f"has {len(entries)} entries and the digest {digest} so far; prepare the missing entries",
+                f"reference_set: the corpus of {quoted(reference_set)} should have the digest {seal}, but has "
+                f"{len(entries)} entries and the digest {digest} so far; prepare the missing entries",
             )
         self._held.clear()
         if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:

@@ -157,7 +157,7 @@ class AnswerWriter:
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
         """Write a sentence and store it; if another call has stored a different sentence first, return that one."""
-        written = await self._patiently(question, reference)
+        written = await self._write_with_retries(question, reference)
         if isinstance(written, Failure):
             return written
         sets = self._ports.reference_sets
@@ -171,7 +171,7 @@ class AnswerWriter:
             found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else ""
         )
 
-    async def _patiently(self, question: str, reference: str) -> SyntheticAnswer | Failure:
+    async def _write_with_retries(self, question: str, reference: str) -> SyntheticAnswer | Failure:
         """Write a sentence; if the judge reports when it will be available again, wait and retry."""
         for _ in range(PATIENCE):
             written = await self._ask(question, reference)
@@ -248,7 +248,7 @@ class Preparer:
     A metric that is a Failure fails for every entry; the other metrics continue.
     """
 
-    def __init__(  # noqa: PLR0913 - what to prepare and where, and three things of which two have defaults
+    def __init__(  # noqa: PLR0913 - the metrics, their ports and set, and three settings
         self,
         ports: Ports,
         metrics: Sequence[Preparing],

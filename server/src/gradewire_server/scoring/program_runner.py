@@ -224,7 +224,7 @@ class ProgramRunner(Generic[K, R]):
         return call
 
     def _ask_judges(self) -> None:
-        """Send held judge calls until MAX_JUDGE_CALLS run."""
+        """Send held judge calls until MAX_JUDGE_CALLS run; programs of a cascade may need more."""
         while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
             call = self._held.popleft()
             self._running[asyncio.create_task(self._ask(call))] = call

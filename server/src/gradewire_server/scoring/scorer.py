@@ -82,7 +82,7 @@ class RememberedResults:
     def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
         """Return a view of a metric's results; None if they are not remembered.
 
-        Results are not remembered if they are cheap or depend on more than an item's texts.
+        Results are not remembered if they are cheap, need a judge, or depend on more than an item's texts.
         """
         info, parameters = request.metric.info, request.parameters
         cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing the metric
@@ -196,7 +196,7 @@ class Scorer:
         """Return a scorer for a tenant's namespace and its ports; all scorers share the limit of remembered results."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
-    async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults
+    async def score(  # noqa: PLR0913 - items, metrics, the callback, and four optional arguments
         self,
         items: Sequence[Item],
         requests: Sequence[MetricRequest | Failure],
@@ -295,7 +295,7 @@ class Scorer:
         """Return the digest of a prepared set's current corpus, 32 hex digits; NOT_PREPARED if it has no corpus."""
         return await self._corpora.digest_of(reference_set)
 
-    def prepare(  # noqa: PLR0913 - what to prepare and where, and three things that have defaults
+    def prepare(  # noqa: PLR0913 - entries, metrics, the set, and three optional arguments
         self,
         entries: Sequence[ReferenceEntry],
         requests: Sequence[MetricRequest | Failure],

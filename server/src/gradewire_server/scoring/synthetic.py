@@ -65,7 +65,7 @@ _FUNCTION_WORDS: Final = frozenset(
     nor not of on one or other our out over s shall she should so some such t than that the their them then there
     these they this those to too under up very was we were what when where which who whom whose why will with would
     yes you your
-    """.split()  # noqa: SIM905 - as a list it would take a line for each
+    """.split()  # noqa: SIM905 - in a list, each word would need its own line
 )
 
 FIRST = "sentence"
@@ -374,7 +374,7 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """Remove the prompt's opening, which judges repeat if they cannot continue a turn that has begun."""
+    """Remove the prompt's opening, which judges repeat if they cannot continue a started turn."""
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 

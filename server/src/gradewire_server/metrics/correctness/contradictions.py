@@ -62,8 +62,8 @@ def contradiction_features(
     closest = _closest(reference, answer)
     turned = (
         antonym
-        + _negated_otherwise(_clauses(best.raw, _CLAUSE_END), clauses, asked)
-        + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
+        + _differs_in_negation(_clauses(best.raw, _CLAUSE_END), clauses, asked)
+        + (_reverses_comparison(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
     return {"swapped": swapped, "opposite": float(turned % 2)}
 
@@ -95,11 +95,11 @@ def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[s
         elif step.tag == "replace":
             theirs = [word for word in sentence[step.dest_start : step.dest_end] if word not in known]
             wanted = [word for word in ours if word in new]
-            swapped |= any(_is_another(word, theirs) for word in wanted)
+            swapped |= any(_is_replaced(word, theirs) for word in wanted)
     return same / len(reference) if swapped else 0.0
 
 
-def _is_another(word: str, theirs: Sequence[str]) -> bool:
+def _is_replaced(word: str, theirs: Sequence[str]) -> bool:
     """Return True if `theirs` replaces `word` and contains no other spelling of it."""
     theirs = [other for other in theirs if other not in FUNCTION_WORDS]
     both = known_words()
@@ -115,7 +115,7 @@ def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) 
     return bool(found) and not any(_negated(clause, here) for clause, here in found)
 
 
-def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
+def _reverses_comparison(reference: Sequence[str], sentence: Sequence[str]) -> bool:
     """Return True if a sentence names only after "than" what the reference compares: "B is older than A"."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
@@ -127,7 +127,7 @@ def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -
     return bool(compared.intersection(sentence[than:])) and not compared.intersection(sentence[:than])
 
 
-def _negated_otherwise(
+def _differs_in_negation(
     references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
 ) -> bool:
     """Return True if either the reference or the answer's closest clause contains a negation, but not both.

@@ -128,7 +128,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
             for reference in references
         ]
         return True in outcomes and False not in outcomes
-    return _turned(references[0], question, answer) and not any(
+    return _states_opposite(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
 
@@ -185,7 +185,7 @@ def _covers(between: Sequence[str], question: FeatureText) -> bool:
     return len(others) <= _MOST_BETWEEN and not (others and "be" in between)
 
 
-def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
+def _states_opposite(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
     """Return True if an answer equals a reference without its negation, or with an antonym of one word.
 
     The answer may contain only a few additional words, and must keep the order of shared words: "B is below A" is not

@@ -271,7 +271,7 @@ class FitForm(VersionedForm):
     far: DistanceBandForm | None = None
 
     @model_validator(mode="after")
-    def _far_of_something(self) -> Self:
+    def _far_has_distance(self) -> Self:
         if self.far is not None and self.distance is None:
             raise ValueError("far needs distance, because no item is far without it")
         return self

@@ -127,14 +127,14 @@ def _other_candidates(
     holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
     if not holding or (several and len(holding) > 1):
         return []
-    others = [part for part in parts if part not in holding and _is_another(part, known, asked)]
+    others = [part for part in parts if part not in holding and _has_new_word(part, known, asked)]
     if several:
         figures = any(_has_digit(part) for part in holding)
         others = [part for part in others if _has_digit(part) is figures]
         return others if len(others) >= _LEAST_LIST - 1 else []
     if len(parts) > _MOST_NAMES:
         return others
-    return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
+    return [part for part in others if not any(_may_mean_the_same(part - asked, right - asked) for right in holding)]
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
@@ -160,11 +160,11 @@ def _is_list(text: str, parts: int, ors: int) -> bool:
     return parts > _MOST_NAMES or not (_SPELT_OUT.search(lower) or _SUBJECT.match(lower))
 
 
-def _is_another(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
+def _has_new_word(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
     return any(word not in known and word not in asked and word not in _NO_CANDIDATES for word in part)
 
 
-def _is_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
+def _may_mean_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return True if two candidates may mean one thing.
 
     Signs of this are similar words, equal first letters if one is an initial, or numbers with different units.

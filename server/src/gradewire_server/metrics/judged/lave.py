@@ -41,8 +41,7 @@ class LaveParameters(BinaryParameters):
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} demonstrations")
         fewest = min(map(len, self.file.demonstrations.values()), default=0)
         if self.shots is not None and self.shots > fewest:
-            message = f"must be at most {fewest}, the size of {self.file.title}'s smallest demonstration set"
-            raise ParameterError("shots", message)
+            raise ParameterError("shots", f"must be at most {fewest}, the size of {self.file.title}'s smallest set")
 
     @classmethod
     @override

@@ -266,12 +266,12 @@ def says_key(item: Item, share: float) -> bool:
     own = [[word for word in _words(key) if word not in asked] for key in keys]
     # If the question contains all words of every key, as "Left or right?" does, use all words.
     named = [words for words in own if words] or [_words(key) for key in keys]
-    telling = [" ".join(word for word in words if not _is_met_anywhere(word)) for words in named]
+    telling = [" ".join(word for word in words if not _is_in_every_text(word)) for words in named]
     telling = [key for key in telling if key]
     return bool(telling) and closest(telling, item.prediction).share >= _KEY_FROM
 
 
-def _is_met_anywhere(word: str) -> bool:
+def _is_in_every_text(word: str) -> bool:
     is_letter = len(word) == 1 and word.isascii() and word.isalpha()
     return is_letter or word in STOP_WORDS or word in _ARTICLES
 

@@ -40,7 +40,7 @@ class BleuParameters(Parameters):
             raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
 
 
-_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's own types end here
+_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's class has no types
 
 
 def _tokenize(text: str) -> str:

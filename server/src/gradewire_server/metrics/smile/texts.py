@@ -153,8 +153,7 @@ def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, .
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,
-            f"synthetic_answers: has {len(synthetic_answers)} answers for {len(references)} references. Give one for "
-            "each reference, in the same order",
+            f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references. Give one each, in order",
         )
     for index, answer in enumerate(synthetic_answers):
         if is_blank(answer):

@@ -111,7 +111,6 @@ class Date:
     Attributes:
         days: The first and last day, counted from the year 0; None without a year.
         month: The month, 1 to 12, if the date is a month or a day.
-        day: The day of the month, if the date is a day.
         weekday: The day of the week, 0 to 6, or None.
         ranged: True if the text contains beginning and end: "1914-1918".
         hedged: True if the date is approximate.

@@ -87,12 +87,12 @@ def runs_of(text: str) -> Iterator[list[Sign]]:
     run: list[Sign] = []
     for match in _TOKEN.finditer(text):
         sign = _sign(match)
-        if sign is None or (run and _apart(run[-1], sign)):
-            yield from _ended(run)
+        if sign is None or (run and _are_separate(run[-1], sign)):
+            yield from _trimmed(run)
             run = []
         if sign is not None:
             run.append(sign)
-    yield from _ended(run)
+    yield from _trimmed(run)
 
 
 def _sign(match: re.Match[str]) -> Sign | None:
@@ -110,7 +110,7 @@ def _sign(match: re.Match[str]) -> Sign | None:
     return Sign(kind, {"**": "^", "==": "="}.get(text, text), match.start(), match.end())
 
 
-def _apart(last: Sign, sign: Sign) -> bool:
+def _are_separate(last: Sign, sign: Sign) -> bool:
     """Return True if two tokens belong to different formulas, because they are separate operands.
 
     The operands in "sqrt 2" and "4 pi" belong together.
@@ -120,7 +120,7 @@ def _apart(last: Sign, sign: Sign) -> bool:
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
 
 
-def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
+def _trimmed(run: list[Sign]) -> Iterator[list[Sign]]:
     """Yield the run without tokens that cannot begin or end a formula, if its length is allowed."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return

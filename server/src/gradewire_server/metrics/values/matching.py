@@ -357,9 +357,9 @@ class ValueMatcher:
             return False
         if value.on_top is not None and wanted.on_top is None and value is not self._matched[0]:
             return not self._question_of.words.isdisjoint(value.on_top)
-        return not self._of_another(value, wanted)
+        return not self._counts_other_things(value, wanted)
 
-    def _of_another(self, value: Value, wanted: Value) -> bool:
+    def _counts_other_things(self, value: Value, wanted: Value) -> bool:
         """Return True if a value counts other things than the question, and the answer counts these, too.
 
         Example: "eight" in "six legs and eight eyes", if the question asks for legs.

@@ -223,7 +223,7 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
     first, currency = _currency_before(tokens, at)
     quantity, end = _with_unit(tokens, numeral, currency)
     quantity, end = _compound(tokens, quantity, end)
-    if not _moved(tokens, quantity, first, end):
+    if not _is_change(tokens, quantity, first, end):
         quantity, end = _range(tokens, quantity, end, currency)
     return _in_context(tokens, quantity, first, end)
 
@@ -301,7 +301,7 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
     return (quantity, end) if joined is None else (joined, behind)
 
 
-def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
+def _is_change(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
     """Return True if an amount is a change and its result follows: "by 1.7% to 19.1%", "rose $5 to $9"."""
     if lower_at(tokens, end) != "to" or quantity.unit is None:
         return False

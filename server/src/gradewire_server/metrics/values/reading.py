@@ -190,13 +190,13 @@ def values_of(text: str) -> tuple[Value, ...]:
     in_order = sorted(found, key=itemgetter(0))
     if len(in_order) > MAX_VALUES:
         in_order = in_order[: MAX_VALUES // 2] + in_order[-MAX_VALUES // 2 :]
-    values = _standing(written, in_order)
+    values = _with_roles(written, in_order)
     if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
         values = [replace(values[0], whole=True)]
     return tuple(values)
 
 
-def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
+def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
     """Return the values with `denied` and `on_top` filled in, if the text contains denials or additions."""
     lower = written.lower() if found else ""
     denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
