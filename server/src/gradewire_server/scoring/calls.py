@@ -323,7 +323,7 @@ class EncoderCall(PortCall[T], Generic[T, ReplyT]):
 
     @abstractmethod
     def _rows(self, positions: Positions) -> Answer:
-        """Return the answer to a need whose texts have no failures."""
+        """Return the answer to a need if none of its texts failed."""
 
 
 class EmbedCall(EncoderCall[str, EmbedReply]):

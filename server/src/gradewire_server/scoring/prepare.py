@@ -213,7 +213,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Return, for each (question, reference) without a sentence, the entries that wait for it; count their waits."""
+    """Return, for each (question, reference) without a sentence, the entries that wait for it; set their `awaited`."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:

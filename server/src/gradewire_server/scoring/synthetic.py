@@ -206,7 +206,7 @@ def _has_run(words: list[str], run: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The variant of a "synthetic" prompt that the judge saw, and the flaw (`problem`) of its first sentence."""
+    """The prompt variant that the judge saw, and the flaw (`problem`) of the judge's first sentence."""
 
     prompt: PromptFile
     variant_name: str

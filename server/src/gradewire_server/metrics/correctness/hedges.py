@@ -47,7 +47,7 @@ _IN_EACH_HEDGE: Final = (
     "could", "might", "may", "perhaps", "possib", "vielleicht", "candidate", "or else", "either", "one of ", "any of ",
     "cannot", "can't", "sure", "frage", "question", "if ",
 )  # fmt: skip
-"""Strings of which each hedge contains at least one; searching for them first is faster."""
+"""Substrings to search for first, which is faster; each hedge contains at least one."""
 # Phrases about candidates that are not candidates.
 _TALK: Final = re.compile(
     r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"

@@ -15,7 +15,7 @@ _REFUSAL: Final = re.compile(
 )
 """The phrases that `refusals` counts."""
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Strings of which each refusal contains at least one; searching for them first is ten times as fast."""
+"""Substrings to search for first, which is ten times as fast; each refusal contains at least one."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -56,7 +56,7 @@ _REFUSES: Final = re.compile(
     rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
 )
 _IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
-"""Strings of which each phrase that refuses contains at least one."""
+"""Substrings to search for first; each phrase that refuses contains at least one."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
 """Words of the first person. If a reference uses it, an answer in the first person quotes somebody and is no
 refusal."""

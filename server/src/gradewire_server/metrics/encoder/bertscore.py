@@ -238,7 +238,7 @@ def _check_prediction(
 def _why_weightless(corpus: DocumentFrequencies | None) -> str:
     if corpus is None:
         return "has no tokens that the encoder reads, or the question before it fills the encoder's input"
-    return f"has no token with a weight, since each occurs in all {corpus.documents} references of {corpus.name}"
+    return f"has no token with a weight, since each token is in all {corpus.documents} references of {corpus.name}"
 
 
 def _sides(question: str, answers: Sequence[str], parameters: BertscoreParameters) -> tuple[str, ...]:

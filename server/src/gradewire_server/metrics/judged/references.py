@@ -81,7 +81,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words in an answer that contains it. Any text may contain one word of a longer key."""
+"""Share of a key's words from which an answer counts as containing the key; any text may contain a single word."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",

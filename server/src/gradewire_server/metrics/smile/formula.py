@@ -22,8 +22,8 @@ from gradewire_server.metrics.values.reading import Outcome
 _MAX_KNOWN: Final = 8_192
 """Maximum number of items whose value outcome is cached."""
 _MAX_KNOWN_CHARACTERS: Final = 1_024
-"""Maximum number of characters in question, reference and prediction to cache the value outcome. For longer items,
-SMILE itself costs much more."""
+"""Maximum number of characters of an item whose value outcome is cached. For longer items, SMILE itself costs much
+more."""
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
@@ -167,8 +167,8 @@ def closest_windows(
 ) -> dict[int, Keyword]:
     """Return the keyword terms of `texts.open_references` by index; ties go to the first window.
 
-    `windows` are distinct and in order of position, for each length in `texts.rows_of`; `vectors` are their vectors,
-    float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims]. All rows
+    `windows` are distinct and in order of position, for each length in `texts.rows_of`. `vectors` are the windows'
+    vectors, float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims]. All rows
     have length 1.
     """
     found = {}

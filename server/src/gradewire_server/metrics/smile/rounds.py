@@ -109,7 +109,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length that are embedded out of context."""
 NEAR_TIE = 1e-3
-"""Maximum cosine difference from the last shortlisted window at which windows are embedded, too. Without it, near-ties
+"""Maximum cosine difference from the last shortlisted window for a window to be embedded, too; otherwise, near-ties
 would decide."""
 
 

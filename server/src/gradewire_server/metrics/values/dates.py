@@ -1,4 +1,4 @@
-"""Dates, represented as ranges of days, and times of day, with comparisons."""
+"""Dates (as ranges of days) and times of day, with comparisons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
