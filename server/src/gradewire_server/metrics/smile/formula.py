@@ -168,8 +168,8 @@ def closest_windows(
     """Return the keyword terms of `texts.open_references` by index; ties go to the first window.
 
     `windows` are distinct and in order of position, for each length in `texts.rows_of`. `vectors` are the windows'
-    vectors, float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims]. All rows
-    have length 1.
+    vectors, float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims].
+    All rows have length 1.
     """
     found = {}
     start = 0
