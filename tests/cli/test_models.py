@@ -47,7 +47,7 @@ LISTED = models_pb2.ListModelsResponse(
     ],
     metrics=[
         models_pb2.Metric(name="bleu", version=1, maximum=1, available=True),
-        models_pb2.Metric(name="meteor", version=1, maximum=1, missing="WordNet's files are not there"),
+        models_pb2.Metric(name="meteor", version=1, maximum=1, missing="WordNet's files are missing"),
         models_pb2.Metric(name="lave", version=2, maximum=1, available=True, needs_judge=True),
     ],
     comparisons=[models_pb2.Metric(name="compare", version=1, needs_judge=True, missing="no judge is here")],
@@ -77,7 +77,7 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         "metrics:",
         "  bleu/1: 0 to 1",
         "  meteor/1: 0 to 1",
-        "    unavailable: WordNet's files are not there",
+        "    unavailable: WordNet's files are missing",
         "  lave/2: 0 to 1 (needs a judge)",
         "comparisons of two answers:",
         "  compare/1 (needs a judge)",
@@ -106,7 +106,7 @@ def test_the_list_of_this_machine_says_whether_wordnet_is_there(
     done = command("models", "list", "--model-repository", tmp_path)
     assert done.exit_code == 0, done.output
     told = done.stdout.splitlines()[-1]
-    assert told.startswith("metric meteor is unavailable here: WordNet's files are not there: install them")
+    assert told.startswith("metric meteor is unavailable here: WordNet's files are missing: install them")
     assert "apt-get install wordnet-base" in told
     monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(wordnet_files()))
     assert "meteor" not in command("models", "list", "--model-repository", tmp_path).stdout

@@ -1,4 +1,4 @@
-"""Synonyms from WordNet's own files (`index.*`, `data.*`, `*.exc`; wndb(5WN)), opened once and off the event loop."""
+"""Synonyms from WordNet's files (`index.*`, `data.*`, `*.exc`; see wndb(5WN)), opened once and off the event loop."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from gradewire_server.domain.ports import Lexicon
 
 _log = logging.getLogger(__name__)
 
-# Suffixes and their replacements: the rules of detachment of morphy(7WN), and NLTK's "ves".
+# Suffixes and their replacements: the detachment rules of morphy(7WN), and NLTK's "ves".
 _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "noun": (
         ("s", ""),
@@ -45,7 +45,7 @@ _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _REMEMBERED_WORDS: Final = 65_536
 _FIXED_FIELDS: Final = 6
-"""The fixed fields of an index line: lemma, part of speech, synsets, pointers, senses, ranked senses."""
+"""The number of fixed fields in an index line: lemma, part of speech, synsets, pointers, senses, ranked senses."""
 
 
 class WordNetError(ValueError):
@@ -53,7 +53,7 @@ class WordNetError(ValueError):
 
 
 class _PartOfSpeech:
-    """The three files of one part of speech."""
+    """The three WordNet files of one part of speech."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._index = _mapped(directory / f"index.{name}")
@@ -71,7 +71,7 @@ class _PartOfSpeech:
                 yield from (name for name in self._members(offset) if "_" not in name)
 
     def senses(self, lemma: str) -> Iterator[tuple[str, ...]]:
-        """Yield the members of each sense of a lemma in index form, most frequent sense first."""
+        """Yield the words of each sense, most frequent sense first; `lemma` has underscores for blanks."""
         return (tuple(self._members(offset)) for offset in self._senses(lemma))
 
     def _base_forms(self, word: str) -> list[str]:
@@ -80,14 +80,14 @@ class _PartOfSpeech:
         return [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
 
     def _senses(self, lemma: str) -> list[int]:
-        """Return the offsets of the lemma's synsets in the data file; empty if the index lacks it."""
+        """Return the offsets of the lemma's synsets in the data file; empty if the index lacks the lemma."""
         key = lemma.encode()
         low, high = 0, len(self._index) if key else 0
         while low < high:
             start = self._index.rfind(b"\n", low, (low + high) // 2) + 1 or low
             end = self._index.find(b"\n", start)
             line = self._index[start:end]
-            found = line.partition(b" ")[0]  # empty for the licence at the start of the file
+            found = line.partition(b" ")[0]  # lines of the licence at the start of the file begin with a blank
             if found == key:
                 return _offsets(line)
             if found < key:
@@ -101,11 +101,11 @@ class _PartOfSpeech:
         fields = line.decode("ascii").split()
         try:
             if int(fields[0]) != offset:
-                raise WordNetError(f"the data at {offset} belong to another synset")
+                raise WordNetError(f"the data at offset {offset} belong to a different synset")
             names = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
         except (IndexError, ValueError) as error:
-            raise WordNetError(f"the data at {offset} cannot be read") from error
-        # Adjectives may have a marker for their position: galore(ip).
+            raise WordNetError(f"the data at offset {offset} cannot be parsed") from error
+        # An adjective may end with a marker for its position, for example galore(ip).
         return (name.partition("(")[0] for name in names)
 
 
@@ -121,18 +121,18 @@ def _offsets(line: bytes) -> list[int]:
         offsets = [int(each) for each in fields[len(fields) - count :]]
         complete = len(fields) == _FIXED_FIELDS + int(fields[3]) + count
     except (IndexError, ValueError) as error:
-        raise WordNetError("the index cannot be read") from error
+        raise WordNetError("a line of the index cannot be parsed") from error
     if not complete:
-        raise WordNetError("the index has a line of a wrong length")
+        raise WordNetError("a line of the index has the wrong number of fields")
     return offsets
 
 
 class WordNet:
-    """The opened files of WordNet in a directory, for use on several threads.
+    """WordNet's opened files in a directory, thread-safe.
 
     Raises:
         OSError: A file is missing or cannot be read.
-        ValueError: A file is empty or of another format.
+        ValueError: A file is empty or does not follow WordNet's format.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -142,16 +142,18 @@ class WordNet:
             raise WordNetError("these are not WordNet's files: they lack the word 'cat'")
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return the members of each sense of a noun or a name, most frequent sense first.
+        """Return the synonyms in each sense of a noun or name, most frequent sense first.
 
-        `phrase` is a base form in lower case, with blanks between words. Raise WordNetError if the files are
-        broken.
+        `phrase` is a base form in lower case, with blanks between words.
+
+        Raises:
+            WordNetError: The files are damaged.
         """
         senses = self._parts[0].senses("_".join(phrase.split()))
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)
 
     def _synonyms(self, word: str) -> frozenset[str]:
-        """Return single words that share a sense with a lower-case word, including itself; empty if WordNet lacks it.
+        """Return single words that share a sense with a lower-case word, including the word; empty if it is unknown.
 
         Raises:
             WordNetError: The files are damaged.
@@ -161,13 +163,13 @@ class WordNet:
 
 _DEBIAN: Final = Path("/usr/share/wordnet")
 _ADVICE: Final = (
-    "install them on the server (Debian: apt-get install wordnet-base) or name their directory in the setting "
-    "wordnet_directory; synonyms=none gives METEOR's lower score without synonyms"
+    "install them on the server (Debian: apt-get install wordnet-base), or set wordnet_directory to their directory; "
+    "with synonyms=none, METEOR ignores synonyms and its scores are lower"
 )
 
 
 def usual_directory() -> Path:
-    """Return the directory from WordNet's own variables ($WNSEARCHDIR, $WNHOME/dict), or else Debian's."""
+    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or Debian's directory if unset."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -176,10 +178,10 @@ def usual_directory() -> Path:
 
 
 class Thesaurus(Lexicon):
-    """A lexicon of WordNet's synonyms, for the event loop.
+    """A lexicon of WordNet's synonyms that does not block the event loop.
 
     Args:
-        directory: The directory of WordNet's files; None for the usual one.
+        directory: The directory of WordNet's files; None means `usual_directory()`.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -189,13 +191,13 @@ class Thesaurus(Lexicon):
 
     @override
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        # Files that are installed later are found without a restart.
+        # Try again in each call, so that files that are installed later work without a restart.
         async with self._opening:
             if self._opened is None:
                 try:
                     self._opened = await asyncio.to_thread(WordNet, self._directory)
                 except FileNotFoundError:
-                    return _unavailable("WordNet's files are not there")
+                    return _unavailable("WordNet's files are missing")
                 except (OSError, ValueError) as error:
                     _log.warning("WordNet's files in %s cannot be used: %s", self._directory, error)
                     return _unavailable("WordNet's files cannot be read; the server's log says why")

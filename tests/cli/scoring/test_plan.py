@@ -108,7 +108,7 @@ def test_all_says_what_it_leaves_out_and_why(
                 *(models_pb2.Metric(name=name, available=name != "smile", missing="no encoder") for name in there),
                 models_pb2.Metric(name="sbert", missing="no encoder"),
                 models_pb2.Metric(name="bertscore", missing="no encoder"),
-                models_pb2.Metric(name="meteor", missing="WordNet's files are not there"),
+                models_pb2.Metric(name="meteor", missing="WordNet's files are missing"),
             ]
         ),
     )
@@ -116,7 +116,7 @@ def test_all_says_what_it_leaves_out_and_why(
     assert done.exit_code == 0, done.output
     assert [line for line in done.stderr.splitlines() if line.startswith("left out")] == [
         "left out of all: sbert, bertscore (no encoder)",
-        "left out of all: meteor (WordNet's files are not there)",
+        "left out of all: meteor (WordNet's files are missing)",
         "left out of all: cider (the server lacks it)",
     ]
     prepared = command("prepare", file, "--metrics", "all", *quiet, stub=server)

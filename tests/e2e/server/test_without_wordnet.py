@@ -9,7 +9,7 @@ from gradewire_cli.group import gradewire
 def test_the_log_and_the_list_say_what_to_install(server: ServerProcess) -> None:
     told = [line["event"] for line in server.log() if "meteor" in line["event"]]
     assert len(told) == 1
-    assert told[0].startswith("The metric meteor is not available: WordNet's files are not there: install them")
+    assert told[0].startswith("The metric meteor is not available: WordNet's files are missing: install them")
     assert "wordnet-base" in told[0]
     listed = CliRunner().invoke(gradewire, ["models", "list", "--server", server.address])
     assert listed.exit_code == 0, listed.output

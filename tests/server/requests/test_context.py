@@ -39,7 +39,7 @@ def test_without_a_directory_there_are_those_of_the_package() -> None:
         ("bad.toml", b"format = 1\nname = 5\n", "bad.toml"),
         ("bad.toml", b"\xff\xfe", "bad.toml"),
         ("huge.toml", b"# " + b"x" * 70_000, "huge.toml"),
-        ("other.toml", f"{LAVE}\n# changed\n".encode(), "another lave/2"),
+        ("other.toml", f"{LAVE}\n# changed\n".encode(), "a different lave/2"),
     ],
 )
 def test_a_bad_file_is_named(directory: Path, name: str, content: bytes, named: str) -> None:

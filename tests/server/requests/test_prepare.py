@@ -167,7 +167,7 @@ async def test_a_set_in_several_calls_is_sealed_by_its_first_and_whole_after_its
     whole = {"immutable": True, "expected_digest": ALL}
     assert (await prepare(wire, *TEXTS[:2], **whole)).corpus_digest == ""
     assert "use another name" in await refused(wire, "a stranger"), "who did not say immutable must not add"
-    assert "prepare the rest" in await refused(wire, **whole)
+    assert "prepare the missing entries" in await refused(wire, **whole)
     results = [each.results[0] for each in (await score(wire, "prod")).items]
     assert {result.status for result in results} == {types_pb2.STATUS_NOT_PREPARED}
     await prepare(wire, *TEXTS[2:], **whole)
@@ -178,7 +178,7 @@ async def test_a_set_in_several_calls_is_sealed_by_its_first_and_whole_after_its
 async def test_entries_that_a_wrong_digest_was_said_for_never_score(wire: Wire) -> None:
     whole = {"immutable": True, "expected_digest": "0" * 32}
     await prepare(wire, *TEXTS, **whole)
-    assert "prepare the rest" in await refused(wire, **whole)
+    assert "prepare the missing entries" in await refused(wire, **whole)
     results = [each.results[0] for each in (await score(wire, "prod")).items]
     assert {result.status for result in results} == {types_pb2.STATUS_NOT_PREPARED}
 
@@ -314,7 +314,7 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
         ({"model": "scripted@00000000"}, grpc.StatusCode.FAILED_PRECONDITION, "not 00000000"),
         ({"model": "a@b@c"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.model"),
         ({"prompt": "synthetic/77"}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt: unknown prompt synthetic/77"),
-        ({"prompt": "lave/2"}, grpc.StatusCode.INVALID_ARGUMENT, "lave/2 is a prompt of lave, not of synthetic"),
+        ({"prompt": "lave/2"}, grpc.StatusCode.INVALID_ARGUMENT, "lave/2 is a prompt for lave, not for synthetic"),
         ({"prompt": "x = [" * 30_000}, grpc.StatusCode.INVALID_ARGUMENT, "generate.prompt"),
         (
             {"prompt": 'format = 1\nname = "mine"\nversion = 1\nmetric = "synthetic"\n'},

@@ -117,7 +117,7 @@ async def test_a_fit_for_other_weights_is_refused(wire: Wire) -> None:
     give_fit(wire, model_digest="0" * 64)
     result = (await score(wire, spec())).items[0].results[0]
     assert result.status == types_pb2.STATUS_INVALID_PARAMETER
-    assert "was made for the digest 000000000000" in result.message
+    assert "was made for an encoder with the digest 000000000000" in result.message
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 0.49, float("nan")])

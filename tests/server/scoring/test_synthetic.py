@@ -413,7 +413,7 @@ def test_the_second_sentence_goes_on_behind_the_answer(reference: str, says: str
 )
 def test_after_two_bad_sentences_the_reference_stands_for_itself(says: str, flaw: Flaw) -> None:
     written, asked = write(saying("The capital is Lyon.", says))
-    assert written == SyntheticAnswer("Paris", tries=2, fault=f"of the judge's last sentence, {flaw}")
+    assert written == SyntheticAnswer("Paris", tries=2, fault=f"the judge's last sentence is invalid ({flaw})")
     assert len(asked) == 2
 
 
@@ -424,7 +424,7 @@ def test_what_a_small_judge_said_of_its_prompt_is_no_sentence() -> None:
     writing = replace(WRITING, prompt=PACKAGE_PROMPTS.find("synthetic", ""))
     written, _ = write(saying("Beijing is it.", says), "What is the capital of China?", "\u5317\u4eac", writing=writing)
     assert written == SyntheticAnswer(
-        "\u5317\u4eac", tries=2, fault=f"of the judge's last sentence, {Flaw.INSTRUCTIONS}"
+        "\u5317\u4eac", tries=2, fault=f"the judge's last sentence is invalid ({Flaw.INSTRUCTIONS})"
     )
 
 

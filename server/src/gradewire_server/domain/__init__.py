@@ -1,1 +1,1 @@
-"""The common language of all rooms of the server: items, needs, answers, results. Pure types, no I/O."""
+"""The types that all packages of the server share: items, needs, answers and results. Pure, without I/O."""

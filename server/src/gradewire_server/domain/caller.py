@@ -1,4 +1,4 @@
-"""The caller of a request with its rights, and the turns of its work."""
+"""The caller of a request with its rights, and the priority of its work."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -8,47 +8,48 @@ from typing import Final, Protocol
 
 
 class Scope(StrEnum):
-    """A kind of work that a token may allow."""
+    """A type of work that a token may allow."""
 
     SCORE = "score"
-    """Score and ScoreStream with metrics that need no judge."""
+    """Score and ScoreStream, with metrics that need no judge."""
     PREPARE = "prepare"
     """References.Prepare."""
     JUDGE = "judge"
-    """All work of a judge: judge metrics, comparisons, and generated synthetic answers."""
+    """Everything that uses a judge: judge metrics, comparisons, and writing synthetic answers."""
     ADMIN = "admin"
-    """Data about all tenants: snapshots, and /metrics over HTTP if `auth_http` requires a token."""
+    """Access to data about all tenants: snapshots, and /metrics over HTTP if `auth_http` requires a token."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)
 
 
 class Quota(Protocol):
-    """The tokens of text that a tenant may still send."""
+    """A tenant's budget of text tokens."""
 
     def take(self, tokens: int) -> float:
         """Take `tokens` if enough are left.
 
         Returns:
-            0.0 if they were taken; otherwise the seconds until enough will be left.
+            0.0 if the tokens were taken; otherwise the seconds until enough will be left.
         """
 
     def take_in_turn(self, tokens: int) -> bool:
-        """Take `tokens` and return True, if enough are left and nobody waits for them; otherwise return False."""
+        """Take `tokens` and return True if enough are left and no other request waits; otherwise return False."""
 
     async def wait(self, tokens: int) -> None:
-        """Wait until enough are left and take `tokens`, first come, first served. May be cancelled."""
+        """Wait until enough tokens are left, then take `tokens`: first come, first served. May be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller, which takes turns with other callers.
+    """A caller, whose work takes turns with the work of other callers.
 
     Attributes:
-        key: Its identity among callers: the tenant's name, or else the host that a call comes from.
-        namespace: The namespace of the sets, verdicts and cache entries that it sees; "" for the server's own.
-        quota: Its quota of text; None for no limit.
-        tenant: The name of its tenant in the tokens file; "" without one.
+        key: The caller's identity: the tenant's name, or the client's host if there is no tenant.
+        namespace: The namespace of the reference sets, verdicts and cache entries that the caller sees; "" for the
+            server's own.
+        quota: The caller's token quota; None means no limit.
+        tenant: The tenant's name in the tokens file; "" without a tenant.
     """
 
     key: str = ""
@@ -60,15 +61,15 @@ class Caller:
 
 
 LOCAL: Final = Caller()
-"""The caller for work of the process that embeds the server."""
+"""The caller for work that the server's own process starts."""
 
 
 @lru_cache(4096)
 def anonymous_caller(peer: str) -> Caller:
-    """Return a caller that is identified by its host alone.
+    """Return a caller without a tenant, identified only by the client's host.
 
     Args:
-        peer: The connection's address as gRPC writes it, for example ``ipv4:127.0.0.1:50514``.
+        peer: The connection's address in gRPC's format, for example ``ipv4:127.0.0.1:50514``.
     """
     return Caller(peer.rpartition(":")[0])
 
@@ -77,12 +78,12 @@ _current_caller: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key
 
 
 def current_caller() -> str:
-    """Return the `key` of the caller that this task works for; that of `LOCAL` for work of the server itself."""
+    """Return the `key` of the caller that this task works for; for the server's own work, the key of `LOCAL`."""
     return _current_caller.get()
 
 
 def set_current_caller(key: str) -> None:
-    """Make this the caller of the current task and of tasks that it starts later."""
+    """Set the caller of the current task and of the tasks that it starts later."""
     _current_caller.set(key)
 
 
@@ -95,17 +96,17 @@ class Lane(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A piece of admitted work, with the tokens that it has put into an encoder's queue so far."""
+    """A piece of admitted work, with the number of tokens that it has queued for encoders so far."""
 
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
 
     def queued(self, tokens: int) -> None:
-        """Record tokens that were put into an encoder's queue."""
+        """Record tokens that were queued for an encoder."""
         self.tokens += tokens
 
     def computed(self, tokens: int) -> None:
-        """Record tokens that were computed, without those of texts that were abandoned or failed."""
+        """Record tokens that an encoder computed; abandoned and failed texts do not count."""
 
 
 _NO_CALLERS_TURN: Final = Turn()
@@ -113,10 +114,10 @@ _turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NO_CALLERS_TURN)
 
 
 def current_turn() -> Turn:
-    """Return the turn of the current task; work of the server itself counts as interactive."""
+    """Return the turn of the current task; the server's own work counts as interactive."""
     return _turn.get()
 
 
 def take_turn(turn: Turn) -> None:
-    """Make this the turn of the current task and of tasks that it starts later."""
+    """Set the turn of the current task and of the tasks that it starts later."""
     _turn.set(turn)

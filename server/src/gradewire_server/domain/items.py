@@ -11,13 +11,13 @@ from gradewire_proto.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture, as the bytes of its file or as an address.
+    """A picture: either the bytes of its file or its URI.
 
     Attributes:
         data: The file's bytes; empty if `uri` is given.
-        uri: ``data:…;base64,…`` or an address; "" if `data` is given.
-        media_type: The type given by the sender or else detected; "" before that.
-        digest: SHA-256 of the bytes that a judge sees, 64 hex digits; "" before it is computed.
+        uri: A data URI (``data:…;base64,…``) or an address; "" if `data` is given.
+        media_type: The media type from the sender, or the detected one; "" before detection.
+        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits; "" before it is computed.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -32,13 +32,13 @@ class Item:
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: The question; may be empty.
-        references: Correct answers. Some may be blank; metrics return INVALID_INPUT for those.
-        prediction: The answer to grade; may be blank (EMPTY_PREDICTION).
+        question: May be empty.
+        references: The correct answers. Metrics return INVALID_INPUT if one is blank.
+        prediction: The answer to grade; if it is blank, metrics return EMPTY_PREDICTION.
         synthetic_answers: One sentence for each reference, or empty.
-        captions: Descriptions of the picture, none of them blank.
+        captions: Descriptions of the picture, not blank.
         group: A label for summaries.
-        images: The pictures that the question is about; not validated.
+        images: The pictures that the question is about, not validated.
     """
 
     id: str
@@ -52,14 +52,14 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """The number of characters in the texts that metrics read."""
+        """The number of characters in question, prediction, references and synthetic answers."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """A pair of answers to compare: `prediction` is answer A, `rival` answer B."""
+    """A pair of answers to compare: `prediction` is answer A, `rival` is answer B."""
 
     rival: str = field(kw_only=True)
 
@@ -71,7 +71,7 @@ class Pair(Item):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """The references of one question without a prediction, as References.Prepare registers them."""
+    """A question with its references but without a prediction: the input of References.Prepare."""
 
     question: str
     references: tuple[str, ...]
@@ -79,13 +79,13 @@ class ReferenceEntry:
 
 
 MAX_QUOTED_CHARACTERS: Final = 80
-"""The most characters of a user's text in a message."""
+"""Maximum number of characters that a message quotes from a user's text."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""The most characters of a message; some messages list all known models or metrics."""
+"""Maximum number of characters of a message; some messages list all known models or metrics."""
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, escaped as in Python, with at most 80 characters between the quotes."""
+    """Return the text in quotes, with Python's escapes and at most 80 characters between the quotes."""
     shown = repr(text[:MAX_QUOTED_CHARACTERS])
     if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
         return shown
@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return the text; a longer one is cut to `most` characters and ends with "…"."""
+    """Return the text; if it has more than `most` characters, cut it to `most` and end it with "…"."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -102,7 +102,7 @@ _ORDERS: Final = 2
 
 
 class Winner(IntEnum):
-    """The better of two answers; the numbers equal gradewire.v1.Winner (a test compares them)."""
+    """The better of two answers. The values equal gradewire.v1.Winner's; a test compares them."""
 
     A = 1
     B = 2
@@ -111,14 +111,14 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """A judge's verdict on a pair in one of its two orders.
+    """A judge's verdict on a pair, for one of the two orders of its answers.
 
     Attributes:
         first: The answer that the judge saw first, A or B.
-        winner: The winner; None, like `probabilities`, if no verdict could be read.
-        probabilities: The probabilities of A, B and a tie, with sum 1.
+        winner: The winner; None if the judge's reply contained no verdict.
+        probabilities: The probabilities of A, B and a tie, with sum 1; None if there is no verdict.
         label_mass: See `Choice.mass`.
-        reason: The reason written before the verdict; may be empty.
+        reason: The reason that the judge wrote before the verdict; may be empty.
         extracted: True if the verdict was extracted from the reason.
     """
 
@@ -135,10 +135,10 @@ class Compared:
     """The outcome of a comparison, in addition to its status.
 
     Attributes:
-        winner: The winner; present exactly if the status is OK.
-        orders: The verdicts with A first, then with B first; empty if no judge answered.
+        winner: The winner; None unless the status is OK.
+        orders: The verdict with A first, then the verdict with B first; empty if no judge answered.
         decided_by: "judge" or "rule"; "" without a winner.
-        prompt_tokens: The prompt tokens of both orders; None if the judge's server does not report them.
+        prompt_tokens: The number of prompt tokens of both orders; None if the judge's server does not report it.
     """
 
     winner: Winner | None = None
@@ -149,7 +149,7 @@ class Compared:
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
-        """The mean probabilities over both orders; None unless both were read."""
+        """The mean probabilities over both orders; None unless both orders have a verdict."""
         read = [order.probabilities for order in self.orders if order.probabilities is not None]
         if len(read) < _ORDERS:
             return None
@@ -158,7 +158,7 @@ class Compared:
 
 
 class Status(IntEnum):
-    """The status of an (item, metric) pair; the numbers equal gradewire.v1.Status (a test compares them)."""
+    """The status of an (item, metric) pair. The values equal gradewire.v1.Status's; a test compares them."""
 
     OK = 1
     INVALID_INPUT = 2
@@ -175,7 +175,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """Warnings about a valid score; the numbers equal gradewire.v1.Warning."""
+    """A warning about a valid score. The values equal gradewire.v1.Warning's."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2
@@ -188,8 +188,9 @@ class Failure:
     """A failure as a value: a port returns it, and a metric passes it on as its result.
 
     Attributes:
-        message: The message for the user, with what to do; cut to MAX_MESSAGE_CHARACTERS, since every item may get it.
-        retry_after_s: Seconds after which a retry may succeed, if known (with UNAVAILABLE).
+        message: The message for the user, with advice. It is cut to MAX_MESSAGE_CHARACTERS, since every item of a
+            request may repeat it.
+        retry_after_s: With UNAVAILABLE, the seconds after which a retry may succeed, if known.
     """
 
     status: Status
@@ -205,12 +206,12 @@ class MetricResult:
     """The score or failure of one metric on one item.
 
     Attributes:
-        score: The score; present exactly if `status` is OK.
-        warnings: Warnings about a valid score, or about the prompt of a judge whose reply is UNPARSABLE.
-        matched_reference: The index of the reference that gave the score.
-        correct: The verdict; None if the metric gives none.
+        score: The score; None unless `status` is OK. For a pair, 1 if answer A wins, 0 if B wins, and 0.5 for a tie.
+        warnings: Warnings about a valid score, or about the judge's prompt if the judge's reply is UNPARSABLE.
+        matched_reference: The index of the reference that determined the score.
+        correct: The verdict; None if the metric has no verdict.
         retry_after_s: See `Failure.retry_after_s`.
-        compared: The outcome for a pair, whose `score` is 1 if answer A wins, 0 if B wins, and 0.5 for a tie.
+        compared: The outcome for a pair.
     """
 
     score: float | None
@@ -225,7 +226,7 @@ class MetricResult:
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
-            raise ValueError(f"a result has a score exactly if its status is OK, not {self.score} with {self.status!r}")
+            raise ValueError(f"a result has a score only if its status is OK, not {self.score} with {self.status!r}")
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
@@ -235,7 +236,7 @@ class MetricResult:
 
 @dataclass(slots=True)
 class CacheHits:
-    """The number of texts by the place that answered them."""
+    """The number of texts by the source of their answers."""
 
     memory: int = 0
     disk: int = 0
@@ -245,13 +246,13 @@ class CacheHits:
 
     @property
     def total(self) -> int:
-        """All texts."""
+        """The number of all texts."""
         return self.memory + self.disk + self.redis + self.joined + self.computed
 
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent; shared work counts in full for every item that waited for it."""
+    """The seconds spent. Work that several items share counts in full for each of them."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0

@@ -1,4 +1,4 @@
-"""Needs of a judge (a language model), and its answers."""
+"""The needs that a judge (a language model) answers, and its answers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,17 +27,17 @@ class Turn:
 class JudgePrompt:
     """A chat that ends in the middle of the judge's turn.
 
-    All texts are plain: the model reads a chat token in them as text, not as markup. The item's turn is
-    `lead + prediction + tail`; if it is too long for the judge, only the end of `prediction` is cut.
+    All strings are plain text: the model does not interpret chat tokens in them. The item's turn is
+    `lead + prediction + tail`. If it is too long for the judge, only the end of `prediction` is cut.
 
     Attributes:
-        fixed: Turns that all items of a metric share (instructions and demonstrations); the model computes their state
-            once.
-        lead: The item's turn, spoken by the user, up to the prediction.
+        fixed: The turns that all items of a metric share (instructions and demonstrations). The model computes their
+            state once.
+        lead: The start of the item's turn, a user turn, up to the prediction.
         prediction: The answer to grade, or another text that may be cut; may be empty.
         tail: The rest of the item's turn.
-        opening: The start of the judge's turn, which the judge continues. Ends without white space.
-        images: Pictures before the text of the item's turn.
+        opening: The start of the judge's turn, which the judge continues; does not end with white space.
+        images: The pictures before the text of the item's turn.
     """
 
     fixed: tuple[Turn, ...]
@@ -53,10 +53,9 @@ class Choose:
     """A need for the probability of each option as the next words of the judge's turn.
 
     Attributes:
-        model: The judge: NAME, NAME@DIGEST, or "" for the default one.
-        prompt: The judge's prompt.
-        options: Two or more distinct labels, none a prefix of another ("yes", "no"; "1", "2", "3"). They follow the
-            opening after one blank, or start the turn if it is empty.
+        model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
+        options: Two or more distinct labels, for example "yes" and "no". None may be a prefix of another. A label
+            follows the opening after one blank, or starts the turn if the opening is empty.
         namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own.
     """
 
@@ -71,11 +70,12 @@ class Choice:
     """The answer to Choose.
 
     Attributes:
-        probabilities: One for each option, 0 to 1 with sum 1: the model's own at temperature 1, among the options only.
+        probabilities: The probability of each option, 0 to 1 with sum 1: the model's probability at temperature 1,
+            normalised over the options.
         mass: The probability of all options together among all continuations; None if the backend cannot report it.
-        prompt_tokens: Tokens of the prompt, fixed turns included; None if the server does not report them.
+        prompt_tokens: The number of prompt tokens, including the fixed turns; None if the server does not report it.
         truncated: True if the prediction was cut.
-        generated_tokens: Tokens written before the label; None if the server does not report them.
+        generated_tokens: The number of tokens before the label; None if the server does not report it.
         demonstrated: True if the judge saw the demonstrations among the fixed turns.
     """
 
@@ -92,7 +92,7 @@ class Generate:
     """A need for the judge's next words, decoded greedily, in at most `max_tokens` tokens.
 
     Attributes:
-        stop: Texts that end the answer and are not part of it; the end of the judge's turn always ends it.
+        stop: Strings that end the answer and do not belong to it. The end of the judge's turn always ends it.
     """
 
     model: str
@@ -108,9 +108,9 @@ class Generated:
 
     Attributes:
         text: The text without leading and trailing white space; may be empty.
-        complete: True if it ended by itself or at a `stop`, not at `max_tokens`.
+        complete: True if the text ended by itself or at a `stop` string, not at `max_tokens`.
         prompt_tokens: See `Choice.prompt_tokens`.
-        generated_tokens: Tokens that were computed; None if the server does not report them.
+        generated_tokens: The number of tokens that the judge generated; None if the server does not report it.
     """
 
     text: str

@@ -12,15 +12,15 @@ from gradewire_server.domain.needs import Preparation, Program
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A metric's threshold, or a fit of `correctness` or `auto`, for one encoder, as the encoder's description has it.
+    """A metric's threshold, or a fit of `correctness` or `auto`, from the description of the encoder that it is for.
 
     Attributes:
-        metric: The metric's name.
-        metric_version: The version of the metric's definition that it was fitted for.
-        parameters: The parameters of the scores it was fitted on, sorted; names and values as in metric identifiers.
+        metric_version: The version of the metric's definition that the calibration was fitted for.
+        parameters: The parameters of the scores that it was fitted on, sorted, with the names and values of metric
+            identifiers.
         threshold: The score from which an answer counts as right; None if `fit` decides.
-        sentence_weight: For `smile`, the weight it was fitted with; None for other metrics.
-        described: Its origin and data, in one line for users.
+        sentence_weight: For `smile`, the weight that it was fitted with; None for other metrics.
+        described: The calibration's origin and data, in one line for users.
         fit: For `correctness` and `auto`, the fit in JSON; "" for other metrics.
     """
 
@@ -33,7 +33,7 @@ class Calibration:
     fit: str = ""
 
     def holds_for(self, parameters: Any) -> bool:
-        """Return True if it was fitted on scores with these parameters (a dataclass), threshold and weight aside."""
+        """Return True if it was fitted on scores with these parameters (a dataclass), ignoring threshold and weight."""
         return all(_text(getattr(parameters, name, None)) == value for name, value in self.parameters)
 
 
@@ -43,12 +43,12 @@ def calibration_for(found: Sequence[Calibration], parameters: Any) -> Calibratio
 
 
 def _text(value: Any) -> str:
-    # The form in a metric identifier: the value of an enum, and "true" or "false".
+    # Metric identifiers contain the value of an enum, and "true" or "false".
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class ParameterError(ValueError):
-    """An invalid parameter value, for which the metric fails for all items with INVALID_PARAMETER."""
+    """An invalid parameter value. The metric fails for all items with INVALID_PARAMETER."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -58,21 +58,21 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The base of a metric's parameters: a frozen dataclass with a resolved value for each field of its message.
+    """The base of a metric's parameters, a frozen dataclass with a resolved value for each field of its message.
 
-    Fields have the names of types.proto. Enums are those of gradewire_proto.choices, whose values are the last part of
-    the wire's names in lower case (SMILE_PRESET_FAST: "fast"). The base has no model, no prepared data and no corpus; a
-    dataclass overrides a property with a field of the same name.
+    Fields have the names of types.proto, and enums are from gradewire_proto.choices. An enum's value is the end of
+    the wire name in lower case: "fast" for SMILE_PRESET_FAST. The base has no model, no prepared data and no corpus;
+    a dataclass overrides a property with a field of the same name.
     """
 
     @property
     def model(self) -> str:
-        """The plain name of the encoder or judge; "" without one."""
+        """The name of the encoder or judge, without a digest; "" without a model."""
         return ""
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the score depends on the call's reference set, which the metric's identifier then names."""
+        """True if the score depends on the request's reference set. The metric identifier then names the set."""
         return self.corpus is Corpus.PREPARED
 
     @property
@@ -87,27 +87,27 @@ class Parameters:
 
     @property
     def prompt_digest(self) -> str:
-        """The SHA-256 of the prompt file, 64 hex digits, or ""."""
+        """The SHA-256 of the prompt file, 64 hex digits; "" for metrics without a judge."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """The origin of the fit in use, in one line for users; "" without one or if the request sets the value."""
+        """The origin of the fit in use, in one line for users; "" without a fit or if the request sets the value."""
         return ""
 
     @classmethod
     def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        """Return a preset's values by field, which replace the defaults; values in the request take precedence."""
+        """Return a preset's values by field. They replace the defaults, but not values that the request sets."""
         del preset
         return {}
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
-        """Return the parameters with the defaults that depend on the model filled in; raise ParameterError."""
+        """Return the parameters with the model's defaults filled in; may raise ParameterError."""
         del metadata
         return self
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
-        """Return True if the metric asks its judge about no item, so that the judge need not exist."""
+        """Return True if the metric never asks its judge, so that the judge need not exist."""
         del metadata
         return False
 
@@ -122,7 +122,7 @@ def parameter_info(metric: str, name: str) -> ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """The description of a metric for Models.List and the documentation; its needs are those of default parameters."""
+    """The description of a metric for Models.List and the documentation; `needs_…` is for default parameters."""
 
     name: str
     version: int
@@ -137,7 +137,7 @@ class MetricInfo:
     judge_parameter: str = ""  # the parameter for a judge in addition to the encoder `model`
     needs_grader: bool = False  # the model is a grader
     grader_parameter: str = ""  # the parameter for an optional grader in addition to the encoder `model`
-    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs it runs; it also sees their fits
+    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs this metric runs; it also sees their fits
     advice: str = ""  # a measured comparison with cheaper metrics
 
     @property
@@ -147,7 +147,7 @@ class MetricInfo:
 
     @property
     def asks_judge(self) -> bool:
-        """True if it may ask a judge, so that an item may take seconds instead of milliseconds."""
+        """True if the metric may ask a judge, so that an item may need seconds instead of milliseconds."""
         return self.needs_judge or bool(self.judge_parameter)
 
 
@@ -156,7 +156,7 @@ class TokenLayer:
     """A hidden layer whose token vectors a model returns.
 
     Attributes:
-        number: The layer's number, 1 for the first.
+        number: The layer's number, starting at 1.
         baseline: BERTScore's precision, recall and F1 on unrelated texts, for rescaling; None if not measured.
     """
 
@@ -169,17 +169,17 @@ class ModelMetadata:
     """The properties of a model that its metrics may use; empty for metrics without a model.
 
     Attributes:
-        calibrations: Thresholds and fits for the model, of all metrics, in search order.
-        outdated: Metrics with a fit for another version, each with that version; set by `seen_by` only.
-        unreadable: Metrics with an unreadable fit, each with the way to fix it.
+        calibrations: All metrics' thresholds and fits for the model, in search order.
+        outdated: Metrics that have a fit only for another version, each with the fit's version; set by `seen_by`.
+        unreadable: Metrics with an unreadable fit, each with a message that says how to fix it.
         token_layers: The layers that have token vectors, in ascending order.
-        bertscore_layer: BERTScore's default layer; 0 without one.
+        bertscore_layer: BERTScore's default layer; 0 without a default.
         digest: The model's digest, 64 hex digits.
-        judge: NAME@DIGEST of the judge used together with the model; "" without one.
-        grader: NAME@DIGEST of the grader used together with the model; "" without one.
-        temperature: The divisor that turns a grader's logit into that of a probability.
-        rough_cosine_error: The largest error of a cosine between an approximate (`EmbedRoughly`) and an exact vector;
-            None without approximate vectors.
+        judge: NAME@DIGEST of the judge used together with the model; "" without a judge.
+        grader: NAME@DIGEST of the grader used together with the model; "" without a grader.
+        temperature: The divisor that calibrates a grader's logit before it becomes a probability.
+        rough_cosine_error: The maximum error of a cosine between an approximate vector (`EmbedRoughly`) and an exact
+            one; None without approximate vectors.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -194,7 +194,7 @@ class ModelMetadata:
     rough_cosine_error: float | None = None
 
     def seen_by(self, metric: "MetricInfo") -> Self:
-        """Return a copy with only the fits for `metric` and the metrics that it runs, in their current versions."""
+        """Return a copy with only the fits for the current versions of `metric` and of the metrics that it runs."""
         own = {(each.name, each.version) for each in (metric, *metric.built_on)}
         names = {name for name, _ in own}
         fitted = [*self.outdated, *((each.metric, each.metric_version) for each in self.calibrations)]
@@ -210,7 +210,7 @@ NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
-    """A pure scoring rule without I/O, clock or model; the registry finds it in its file below metrics/."""
+    """A pure scoring rule that uses no I/O, clock or model; the registry finds it in its file below metrics/."""
 
     @property
     def info(self) -> MetricInfo:
@@ -218,10 +218,10 @@ class Metric(Protocol, Generic[P]):
 
     @property
     def parameters_type(self) -> type[P]:
-        """The dataclass of its parameters, whose constructor validates them and raises ParameterError."""
+        """The dataclass of its parameters; the constructor validates them and raises ParameterError."""
 
     def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
-        """Return a program that grades the item, and itself checks it (blank references, blank prediction)."""
+        """Return a program that checks the item (blank references, blank prediction) and grades it."""
 
     def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
-        """Return a program that requests everything that `score` needs for these references, to fill the cache."""
+        """Return a program that fills the cache with everything that `score` needs for these references."""

@@ -1,7 +1,7 @@
 """The generator contract between metrics and the scorer, which answers their needs.
 
-A metric is a generator. It yields a tuple of needs and is resumed with a tuple of answers in the same order, for as
-many rounds as it wants; then it returns a MetricResult. `ask` is a typed shorthand for a round with one need:
+A metric is a generator. In each round, it yields a tuple of needs and receives a tuple of answers in the same order.
+After any number of rounds, it returns a MetricResult. `ask` is a typed shorthand for a round with one need:
 
     vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
     if isinstance(vectors, Failure):
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class Tier(IntEnum):
-    """The time for which a vector is worth keeping; if a text is requested with several tiers, the largest counts."""
+    """The cache tier of a vector. If a text is requested with several tiers, the largest counts."""
 
-    WINDOW = 1  # only in the in-process LRU, whose admission keeps a scan of windows from evicting the rest
-    PREDICTION = 2  # also in the second level, with a time to live
-    REFERENCE = 3  # pinned: second level without a time to live; also synthetic answers
+    WINDOW = 1  # only the in-process LRU, whose admission policy keeps windows from evicting everything else
+    PREDICTION = 2  # also the second level, with a time to live
+    REFERENCE = 3  # also the second level, without a time to live; synthetic answers use this tier, too
 
 
 class AnswerSource(IntEnum):
@@ -56,7 +56,7 @@ class Vectors:
 
     Attributes:
         values: float32[n, dims], rows of length 1, rounded to float16 before first use (cold equals warm).
-        truncated: bool[n], True if the text was longer than the model reads.
+        truncated: bool[n], True if the text was too long for the model and was cut.
     """
 
     values: NDArray[np.float32]
@@ -65,9 +65,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """A need for approximate sentence vectors of `texts`, for preselection, never for a score; answered by `Vectors`.
+    """A need for approximate sentence vectors, for preselection and never for a score; answered by `Vectors`.
 
-    Only for models with `ModelMetadata.rough_cosine_error`, which bounds the error. Texts as in `Embed`.
+    Only for models with `ModelMetadata.rough_cosine_error`, which bounds the error. See `Embed` for `texts`.
     """
 
     model: str
@@ -76,10 +76,11 @@ class EmbedRoughly:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """A need for the token vectors of each text, with the sentence vector of the same pass; texts as in `Embed`.
+    """A need for each text's token vectors, and its sentence vector from the same pass; see `Embed` for `texts`.
 
     Attributes:
-        layer: The hidden layer with its special tokens, 1 for the first; 0 for the last layer without special tokens.
+        layer: The number of the hidden layer, starting at 1, with special tokens; 0 means the last layer without
+            special tokens.
     """
 
     model: str
@@ -97,8 +98,8 @@ class TokenVectors:
         tokens: float32[tokens, dims], not normalised, rounded to float16 before first use; without special tokens for
             layer 0.
         offsets: int32[tokens, 2], half-open character ranges in the text; (0, 0) for special tokens.
-        ids: int32[tokens], the model's token numbers; -1 for special tokens.
-        truncated: True if the text was longer than the model reads.
+        ids: int32[tokens], the model's token IDs; -1 for special tokens.
+        truncated: True if the text was too long for the model and was cut.
     """
 
     sentence: NDArray[np.float32]
@@ -114,7 +115,7 @@ GradedTexts: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A need for a grader's logits of `items`, each of which it reads as one text; repetitions are free."""
+    """A need for a grader's logits of `items`; repetitions are free. The grader reads each item as one text."""
 
     model: str
     items: tuple[GradedTexts, ...]
@@ -125,8 +126,8 @@ class Grades:
     """The answer to Grade.
 
     Attributes:
-        logits: float32[n], logits of "right"; for a long answer, the highest over its pieces.
-        truncated: bool[n], True if a part of one of the three texts was not read.
+        logits: float32[n], the logits of "right"; for a long answer, the highest of its pieces' logits.
+        truncated: bool[n], True if the grader did not read all of question, reference and answer.
         pieces: int32[n], the number of pieces of the answer, 1 to 8.
     """
 
@@ -144,13 +145,13 @@ class PreparedSynthetic:
 
 
 PreparedAnswers: TypeAlias = tuple[str | None, ...]
-"""The answer to PreparedSynthetic: one for each reference, None if nothing is stored."""
+"""The answer to PreparedSynthetic: the synthetic answer for each reference, or None if none is stored."""
 
 
 class Terms(StrEnum):
     """The terms that are counted in a corpus."""
 
-    NGRAMS = "ngrams"  # word n-grams of CIDEr; all references of an entry are one document
+    NGRAMS = "ngrams"  # CIDEr's word n-grams; all references of an entry are one document
     TOKENS = "tokens"  # a model's tokens; each distinct reference is a document
 
 
@@ -160,9 +161,9 @@ class CorpusStatistics:
 
     Attributes:
         corpus: REQUEST or PREPARED.
-        terms: The terms to count.
-        model: The model of the tokens, NAME@DIGEST; "" for n-grams.
-        with_question: True to count documents "QUESTION REFERENCE" of entries with a question; not for n-grams.
+        model: The model whose tokens are counted, NAME@DIGEST; "" for n-grams.
+        with_question: True if each document is "QUESTION REFERENCE", without entries that have no question; only for
+            tokens.
     """
 
     corpus: Corpus
@@ -173,13 +174,13 @@ class CorpusStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFrequencies:
-    """The answer to CorpusStatistics; all items of a request share it, so never change it.
+    """The answer to CorpusStatistics. Never change it, since all items of a request share it.
 
     Attributes:
-        name: The corpus in results, NAME:DOCUMENTS:DIGEST; NAME is "request" or the reference set, DIGEST has 12 hex
-            digits over the corpus.
+        name: The corpus's name in results, NAME:DOCUMENTS:DIGEST. NAME is "request" or the reference set, and DIGEST
+            the corpus's digest in 12 hex digits.
         documents: The number of documents, at least 1.
-        counts: The number of documents with each term (a tuple of 1 to 4 words, or a token number).
+        counts: The number of documents with each term (a tuple of 1 to 4 words, or a token ID).
     """
 
     name: str
@@ -188,7 +189,7 @@ class DocumentFrequencies:
 
 
 ReferenceEntries: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""The distinct (question, references) of a corpus, sorted."""
+"""The distinct (question, references) pairs of a corpus, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class FindSynonyms:
 
 
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
-"""The single words that share a sense with each word, including the word itself; empty if WordNet lacks it."""
+"""The single words that share a sense with each word, including the word itself; empty if WordNet lacks the word."""
 
 Need: TypeAlias = (
     Embed | EmbedRoughly | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
@@ -216,11 +217,11 @@ Answer: TypeAlias = (
     | Failure
 )
 Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
-"""A part of a metric: rounds of needs and their outcome."""
+"""A part of a metric's program: a generator that yields needs and returns an outcome."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
-"""A metric that is scoring one item."""
+"""A generator that scores one item with a metric."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
-"""A metric that is preparing one entry's references; returns a failure or None."""
+"""A generator that prepares one entry's references for a metric; returns a failure or None."""
 
 
 @overload
@@ -240,6 +241,6 @@ def ask(need: Choose, /) -> Rounds[Choice | Failure]: ...
 @overload
 def ask(need: Generate, /) -> Rounds[Generated | Failure]: ...
 def ask(need: Need, /) -> Rounds[Any]:
-    """Run a round with one need and return its answer. For several needs, write `answers = yield (need, need, …)`."""
+    """Run a round with one need and return the answer. For several needs, write `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)
     return answer

@@ -26,11 +26,11 @@ class EmbedReply:
     """The sentence vectors of one call.
 
     Attributes:
-        values: float32[n, dims]; rows of failed texts are zero and must not be read.
-        truncated: bool[n].
+        values: float32[n, dims]; the rows of failed texts are zero and must not be used.
+        truncated: bool[n], see `Vectors`.
         sources: uint8[n], the `AnswerSource` of each text.
         timing: The times of the whole call.
-        failures: Failures by position.
+        failures: The failures by the text's index.
     """
 
     values: NDArray[np.float32]
@@ -42,7 +42,7 @@ class EmbedReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
-    """The token vectors of one call; `items` has a Failure at the position of each failed text."""
+    """The token vectors of one call; `items` contains a Failure for each failed text."""
 
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]
@@ -54,12 +54,12 @@ class GradeReply:
     """The logits of one call.
 
     Attributes:
-        logits: float32[n]; those of failed items are zero and must not be read.
-        truncated: bool[n].
-        pieces: int32[n], as in `Grades`.
+        logits: float32[n]; the logits of failed items are zero and must not be used.
+        truncated: bool[n], see `Grades`.
+        pieces: int32[n], see `Grades`.
         sources: uint8[n], the `AnswerSource` of each item.
         timing: The times of the whole call.
-        failures: Failures by position.
+        failures: The failures by the item's index.
     """
 
     logits: NDArray[np.float32]
@@ -73,14 +73,15 @@ class GradeReply:
 A = TypeVar("A", bound=Choice | Generated)
 
 REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced during this request; try again")
-"""The failure for NAME@DIGEST if the model of that name now has another digest."""
+"""The failure for NAME@DIGEST if the model NAME now has a different digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
-    """A judge's answer to one need, or its failure. The sources DISK and REDIS are the verdict cache's second level.
+    """A judge's answer to one need, or its failure.
 
-    The `tokenize_s` of its timing is 0 for judges that tokenize elsewhere.
+    The sources DISK and REDIS mean the verdict cache's second level. `timing.tokenize_s` is 0 for judges that
+    tokenize elsewhere.
     """
 
     answer: A | Failure
@@ -90,7 +91,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """A model as the server sees it; fields as in gradewire.v1.Model, whose numeric_class is `precision` here."""
+    """The server's view of a model. The fields match gradewire.v1.Model; its numeric_class is `precision` here."""
 
     name: str
     digest: str
@@ -109,7 +110,7 @@ class ModelStatus:
 
 
 class Embeddings(Protocol):
-    """Encoders, which turn texts into vectors. All calls may be cancelled and may run concurrently."""
+    """Encoders, which turn texts into vectors. Calls may be cancelled and may run concurrently."""
 
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
@@ -117,17 +118,17 @@ class Embeddings(Protocol):
         """Return sentence vectors of distinct `texts`; a backend's errors become `failures`, never exceptions.
 
         Args:
-            model: NAME, "" for the default one, or NAME@DIGEST with all 64 digits. With a digest, a model that has been
-                replaced fails with UNAVAILABLE, so that the rounds of an item never mix two models.
+            model: NAME, "" for the default model, or NAME@DIGEST with all 64 digits. With a digest, the call fails
+                with UNAVAILABLE if the model has been replaced, so that the rounds of an item never mix two models.
             texts: NFC, not blank.
-            tiers: One for each text.
+            tiers: The cache tier of each text.
             deadline_s: In `time.monotonic()` seconds.
         """
 
     async def embed_roughly(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Return approximate vectors (see `EmbedRoughly`), or exact ones if the model has no others."""
+        """Return approximate vectors (see `EmbedRoughly`), or exact vectors if the model has no approximate ones."""
 
     async def embed_tokens(
         self,
@@ -138,14 +139,14 @@ class Embeddings(Protocol):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """Return token vectors of distinct `texts` for a layer (see `EmbedTokens`); otherwise as `embed`."""
+        """Return token vectors of distinct `texts` for a layer (see `EmbedTokens`); otherwise like `embed`."""
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
-        """Return the token ids of each text as in `embed_tokens`, without special tokens, cut as the model cuts."""
+        """Return the token IDs that `embed_tokens` would use for each text, without special tokens."""
 
 
 class Graders(Protocol):
-    """Graders, which turn a question, a reference and an answer into one number. Cancellation as in `Embeddings`."""
+    """Graders, which turn a question, a reference and an answer into one logit. Calls may be cancelled."""
 
     async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
         """Return logits of distinct `items`; a backend's errors become `failures`, never exceptions."""
@@ -155,63 +156,63 @@ class Judges(Protocol):
     """Language models that grade."""
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Have a judge choose. Equal concurrent needs run once, and a backend's errors become failures.
+        """Have a judge choose an option. Equal concurrent needs run once, and a backend's errors become failures.
 
-        A model that has been replaced or does not exist fails as in `Embeddings.embed`.
+        A call fails if the model does not exist, or with UNAVAILABLE if it has been replaced.
         """
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Have a judge write; otherwise as `choose`."""
+        """Have a judge write; otherwise like `choose`."""
 
 
 class ReferenceSets(Protocol):
-    """The synthetic answers and the corpus that References.Prepare stored under the name of a set."""
+    """The store of reference sets: under each set's name, the synthetic answers and corpus from References.Prepare."""
 
     async def prepared_answers(
         self, reference_set: str, question: str, references: Sequence[str]
     ) -> PreparedAnswers | Failure:
-        """Return the synthetic answers that a set has for a question's references."""
+        """Return the synthetic answers that a set contains for a question's references."""
 
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
         """Store synthetic answers by reference, durably and without a time to live; repeating a call changes nothing.
 
-        A stored answer is never replaced: a different answer for its reference is INVALID_INPUT.
+        A stored answer is never replaced. A different answer for the same reference is INVALID_INPUT.
         """
 
     async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
-        """Return the questions and references of a set's corpus; NOT_PREPARED if it has none."""
+        """Return the questions and references of a set's corpus; NOT_PREPARED if the set has no corpus."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Return a cheap value that changes whenever `entries` changes; NOT_PREPARED as there."""
+        """Return a cheap value that changes whenever `entries` changes; NOT_PREPARED if the set has no corpus."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
-        """Add entries to a set's corpus, durably; an existing entry changes nothing.
+        """Add entries to a set's corpus, durably; entries that already exist change nothing.
 
-        A sealed set needs its own `seal`; another or none is INVALID_INPUT.
+        If the set is sealed, a missing or different `seal` is INVALID_INPUT.
         """
 
     async def seal_of(self, reference_set: str) -> str | Failure:
-        """Return the digest that a set's corpus is sealed with; "" for a set that is not sealed."""
+        """Return the digest that a set's corpus is sealed with; "" if the set is not sealed."""
 
     async def seal(self, reference_set: str, digest: str) -> Failure | None:
-        """Seal a set's corpus with its final digest; INVALID_INPUT if it is sealed with another one."""
+        """Seal a set's corpus with its final digest; INVALID_INPUT if the set is sealed with a different digest."""
 
 
 class Lexicon(Protocol):
     """A lexicon of synonyms."""
 
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        """Return WordNet's synonyms of each word; MODEL_UNAVAILABLE, with what to install, without WordNet's files."""
+        """Return WordNet's synonyms of each word; MODEL_UNAVAILABLE with install advice if its files are missing."""
 
 
 class ModelIndex(Protocol):
-    """An index of the models of one kind: encoders, graders or judges."""
+    """An index of all encoders, all graders or all judges."""
 
     def statuses(self) -> Sequence[ModelStatus]:
-        """Return all known models; the default one is marked."""
+        """Return all known models; the default model has `is_default`."""
 
     def status(self, name: str) -> ModelStatus | Failure:
-        """Return a model by name ("" for the default one), or a MODEL_UNAVAILABLE failure with the reason."""
+        """Return a model by name ("" for the default model), or a MODEL_UNAVAILABLE failure with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,8 @@ class Ports:
     """All ports that scoring and requests use.
 
     Attributes:
-        of_namespace: Returns the ports of a tenant's namespace: the same models, but only the tenant's own stored data.
+        of_namespace: A function that returns the ports of a tenant's namespace, which use the same models but only the
+            tenant's stored data.
     """
 
     embeddings: Embeddings
@@ -236,7 +238,7 @@ class Ports:
         """Return the ports of a tenant's namespace.
 
         Raises:
-            RuntimeError: These ports have no namespaces, so they would share stored data.
+            RuntimeError: These ports have no namespaces, so tenants would share stored data.
         """
         if self.of_namespace is None:
             raise RuntimeError("these ports have no namespaces")

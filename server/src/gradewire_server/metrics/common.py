@@ -1,4 +1,4 @@
-"""Common parts of metrics: checks of items, ties, rounds of needs, shared parameters, and text metrics."""
+"""Code that metrics share: item checks, ties, rounds of needs, parameters, and base classes."""
 
 import math
 import re
@@ -33,7 +33,7 @@ P = TypeVar("P", bound=Parameters)
 A = ParamSpec("A")
 
 TIE = 1e-6
-"""Values closer than this are equal: rounding in a matrix product must not decide between two equal texts."""
+"""Values closer than this count as equal, so that rounding in a matrix product does not decide between equal texts."""
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
@@ -45,35 +45,35 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
-"""Longest question before answers: a thousand references make a thousand copies of it."""
+"""Maximum number of characters of a question before answers. A thousand references need a thousand copies of it."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
 _EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
-"""Hangul fillers: invisible letters."""
+"""The Hangul fillers, which are invisible letters."""
 _WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
 _LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text shows nothing to a reader.
+    """Return True if a text shows nothing to a reader.
 
-    It then holds only white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation
-    selectors and other default ignorable characters of Unicode, and the blank of Braille.
+    A blank text contains only white space, control and format characters (Cc, Cf, for example zero-width spaces),
+    Hangul fillers, variation selectors and other default ignorable characters of Unicode, and Braille's blank.
     """
     if _WORD_CHARACTER.search(text):
-        return False  # nearly every text ends here, after its first character
+        return False  # nearly every call returns here, after the first character
     return all(
         character.isspace() or character in _UNSEEN or category(character) in _UNSEEN_KINDS for character in set(text)
     )
 
 
 def has_letter_or_digit(text: str) -> bool:
-    """Return whether a text has a visible letter or digit."""
+    """Return True if a text contains a visible letter or digit."""
     return _LETTER_OR_DIGIT.search(text) is not None
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:
-    """Return INVALID_INPUT if there are no references, or a blank one."""
+    """Return INVALID_INPUT if there are no references or one is blank."""
     if not references:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
@@ -88,30 +88,30 @@ def check_item(item: Item) -> Failure | None:
     if failure is None and is_blank(item.prediction):
         return Failure(
             Status.EMPTY_PREDICTION,
-            "prediction: is blank. Summaries count it as wrong, apart from the mean of scored items",
+            "prediction: is blank. Summaries count it as wrong, except in the mean of scored items",
         )
     return failure
 
 
 def check_question(
-    question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
+    question: str, *, why: str = "this metric compares answers with their question", where: str = "before answers"
 ) -> Failure | None:
     """Return INVALID_INPUT if the question is blank or too long; `why` and `where` complete the message."""
     if is_blank(question):
         return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
-        message = f"question: has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed {where}"
+        message = f"question: has {len(question)} characters; at most {MAX_QUESTION_CHARACTERS} are allowed {where}"
         return Failure(Status.INVALID_INPUT, message)
     return None
 
 
 def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
-    """Return TRUNCATED if any part of an item was only partly read."""
+    """Return TRUNCATED if any argument is True, that is, if a text of the item was cut."""
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
 class FailureError(Exception):
-    """A failure that ends a metric. Its result defaults to that of the failure."""
+    """A failure that ends a metric's program, which then returns `result`."""
 
     def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
         super().__init__(failure.message)
@@ -120,7 +120,7 @@ class FailureError(Exception):
 
 
 def stop_at(failure: Failure | None) -> None:
-    """Raise FailureError if a check failed."""
+    """Raise FailureError unless `failure` is None."""
     if failure is not None:
         raise FailureError(failure)
 
@@ -134,9 +134,9 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
 
 
 def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score`: a FailureError becomes its result, and items must pass `check_item`.
+    """Decorate a metric's `score`: check the item with `check_item`, and turn a FailureError into a result.
 
-    Pairs are not checked, since they may be compared without references.
+    Pairs are not checked, since they need no references.
     """
 
     @wraps(run)
@@ -153,7 +153,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare`: a FailureError becomes its result, and references are checked first."""
+    """Decorate a metric's `prepare`: check the references, and return the failure of a FailureError."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
@@ -178,26 +178,26 @@ def ask_together(*needs: Need) -> Rounds[Any]:
 
 
 def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> tuple[Embed, Embed]:
-    """Return needs for the vectors of a prediction and of the references to compare."""
+    """Return the needs for the vectors of a prediction and its references."""
     return Embed(model, (prediction,), Tier.PREDICTION), Embed(model, references, Tier.REFERENCE)
 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
-    """Request the vectors of references to prepare."""
+    """Request the vectors of references, to prepare them."""
     yield from expect(ask(Embed(model, texts, Tier.REFERENCE)))
     return None
 
 
 def is_cut(*answers: Vectors) -> bool:
-    """Return whether the encoder truncated a text."""
+    """Return True if the encoder truncated a text."""
     return any(bool(answer.truncated.any()) for answer in answers)
 
 
 def take_choices(parameters: Parameters) -> None:
-    """Convert all fields whose default is an enum member to that enum; for `__post_init__`.
+    """Convert each field whose default is an enum member to its enum; for `__post_init__`.
 
     Raises:
-        ParameterError: A choice does not exist; names the field and the choices.
+        ParameterError: A value is not in its enum; the message lists the enum's values.
     """
     for field in fields(parameters):
         if isinstance(field.default, StrEnum):
@@ -212,14 +212,14 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raise ParameterError if a fit for the metric is unreadable, because scores would differ without it."""
+    """Raise ParameterError if a fit for the metric is unreadable, because results would differ without the fit."""
     for _, reason in metadata.unreadable:
         raise ParameterError("model", reason)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
-    """The parameters of a metric that compares vectors, and a base for further ones.
+    """The parameters of a metric that compares vectors, and the base of other metrics' parameters.
 
     `calibration` names the source of a fitted threshold.
 
@@ -237,7 +237,7 @@ class EncoderParameters(Parameters):
             raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with threshold and calibration filled in, if there is a fit and no set threshold.
+        """Return the parameters with the model's fitted threshold, unless a threshold is set or there is no fit.
 
         Raises:
             ParameterError: No threshold is set, and the model's fit is unreadable.
@@ -250,10 +250,10 @@ class EncoderParameters(Parameters):
 
 
 class NothingToPrepare:
-    """A base of metrics without anything to prepare."""
+    """A base of metrics that need no preparation."""
 
     def prepare(self, entry: ReferenceEntry, parameters: object) -> Preparation:
-        """Check the references without any requests."""
+        """Check the references; request nothing."""
         del parameters
         yield from ()
         return check_references(entry.references)
@@ -264,7 +264,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade an item without any requests."""
+        """Grade an item; request nothing."""
         del metadata
         yield from ()
         return self.grade(item, parameters)
@@ -275,7 +275,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
 
 class MatchMetric(TextMetric[Parameters]):
-    """A base of metrics without parameters: 1 for the first matching reference, 0 without a match."""
+    """A base of metrics without parameters whose score is 1 if a reference matches, otherwise 0."""
 
     parameters_type = Parameters
 
@@ -287,4 +287,4 @@ class MatchMetric(TextMetric[Parameters]):
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:
-        """Return whether each reference, in order, matches the prediction."""
+        """Return True or False for each reference, in order: whether it matches the prediction."""

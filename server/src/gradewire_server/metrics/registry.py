@@ -1,4 +1,4 @@
-"""All metrics by name. A new metric is a file in a subpackage of this package, without a change here."""
+"""All metrics by name. To add a metric, put its file into a subpackage of this package; change nothing here."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from gradewire_server.domain.metric import Metric, MetricInfo
 
 
 def _found() -> Iterator[Metric[Any]]:
-    """Yield the metrics of all subpackages: objects of a module, or classes that it defines, with an `info`."""
+    """Yield the metrics of all subpackages: a module's objects with an `info`, and objects of its classes with one."""
     package = import_module(__name__.rpartition(".")[0])
     for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
@@ -22,7 +22,7 @@ def _found() -> Iterator[Metric[Any]]:
 def _metrics_of(names: Mapping[str, Any], module: str) -> Iterator[Metric[Any]]:
     for value in names.values():
         if isinstance(value, type):
-            # A class whose objects set their own `info` is a base; an imported class is found in its own module.
+            # A class without an `info` is a base class, and an imported class is found in the module that defines it.
             if value.__module__ == module and isinstance(vars(value).get("info"), MetricInfo):
                 yield value()
         elif isinstance(getattr(value, "info", None), MetricInfo) and not isinstance(
@@ -52,7 +52,7 @@ _METRICS = _by_name()
 COMPARISONS: Mapping[str, Metric[Any]] = {
     name: metric for name, metric in _METRICS.items() if name in metric_parameters.COMPARISONS
 }
-"""Metrics of a pair of answers by name."""
+"""The metrics that compare two answers, by name."""
 
 REGISTRY: Mapping[str, Metric[Any]] = {name: metric for name, metric in _METRICS.items() if name not in COMPARISONS}
-"""Metrics of an item by name, in their listed order."""
+"""The metrics that grade one answer, by name, in listing order."""

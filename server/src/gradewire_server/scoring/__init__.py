@@ -1,4 +1,4 @@
-"""Run the metrics of a request: merge their needs into calls of the ports, and resume each with its answers."""
+"""Run a request's metrics: merge their needs into port calls, and resume each metric with its answers."""
 
 from gradewire_server.scoring.prepare import PreparedChunk
 from gradewire_server.scoring.scorer import MetricRequest, Scorer

@@ -1,4 +1,4 @@
-"""Calls of ports that merge the open needs of many programs by model and kind, and the cost of each program."""
+"""Port calls, which merge the open needs of many programs by type and model, and the cost of each program."""
 
 import asyncio
 import itertools
@@ -62,13 +62,13 @@ ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """The cost of a program over all rounds: the sources of its texts, and the times of its calls."""
+    """A program's cost in all rounds: the number of texts by source, and the times of its calls."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Add numbers of texts by `AnswerSource`, in the order of its values."""
+        """Add the number of texts from each `AnswerSource`, in the order of its values."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]
@@ -96,7 +96,7 @@ class ProgramRun(Generic[K, R]):
     """A program between two rounds.
 
     Attributes:
-        answers: The answers of the open round in the order of its needs; placeholders for missing ones.
+        answers: The answers of the open round, in the order of its needs; placeholders for missing answers.
         missing: The number of missing answers.
     """
 
@@ -108,7 +108,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""A function called once for each program, with its key, its result (INTERNAL if it raised an error), and its cost."""
+"""A callback at the end of a program, with its key, its result (INTERNAL if it raised an exception), and its cost."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -117,14 +117,14 @@ Positions: TypeAlias = range | list[int]
 
 
 class PortCall(ABC, Generic[T]):
-    """A call of a port for distinct texts (or look-ups), with the programs that wait for them."""
+    """A port call for distinct texts (or look-ups), with the programs that wait for the answers."""
 
     span_name = ""
-    """The name of its span in traced requests."""
+    """The name of the call's span in traced requests."""
     operation = ""
     """OpenTelemetry's name for a model's operation."""
     weight = 1
-    """The size of an answer as a number of sentence vectors."""
+    """The size of an answer, in sentence vectors."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model
@@ -136,7 +136,7 @@ class PortCall(ABC, Generic[T]):
         return len(self._index)
 
     def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Add `texts` for answer number `slot` of `run`'s round; the highest tier of a text counts."""
+        """Add `texts` for the need at index `slot` in `run`'s round; a text's highest tier counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
@@ -152,7 +152,7 @@ class PortCall(ABC, Generic[T]):
 
     @abstractmethod
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """Request all texts from the port; its exceptions are passed on."""
+        """Request the answers for all texts from the port; may raise the port's exceptions."""
 
     @abstractmethod
     def _answer(self, positions: Positions) -> Answer:
@@ -163,7 +163,7 @@ class PortCall(ABC, Generic[T]):
         return None
 
     def needs(self) -> dict[str, Value]:
-        """Return the span's attributes that are known before `ask`; they have no users' texts."""
+        """Return the span's attributes that are known before `ask`; they never contain users' texts."""
         found: dict[str, Value] = {TEXTS: len(self)}
         if self.operation:
             found[OPERATION] = self.operation
@@ -188,9 +188,9 @@ class PortCall(ABC, Generic[T]):
         return 0
 
     def deliver(self) -> Iterator[AnyRun]:
-        """Give the runs their answers and costs, after `ask`; yield each run whose round is complete.
+        """Hand answers and costs to the runs, after `ask`; yield each run whose round is complete.
 
-        The iteration may pause after each run, so that a large call does not block the event loop.
+        The caller may pause between two runs, so that a large call does not block the event loop.
         """
         bill = self._bill()
         for run, asks in self._by_run():
@@ -201,12 +201,12 @@ class PortCall(ABC, Generic[T]):
             yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
     def fail(self, failure: Failure) -> Iterator[AnyRun]:
-        """Give the runs `failure` for every answer; otherwise as `deliver`."""
+        """Hand `failure` to the runs instead of every answer; otherwise like `deliver`."""
         for run, asks in self._by_run():
             yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
-        # A round is added as a whole, so a run's entries are adjacent.
+        # A round's needs are added together, so a run's entries are adjacent.
         return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
@@ -220,7 +220,7 @@ class PortCall(ABC, Generic[T]):
 def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> None:
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
-        # A run's new texts are contiguous. For so few bytes, bytes.count is faster than numpy.
+        # A run's new texts are contiguous. For these few bytes, bytes.count is faster than numpy.
         mine = sources[new[0].start : new[-1].stop].tobytes()
     else:
         mine = sources[list(set().union(*used))].tobytes()
@@ -228,7 +228,7 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> N
 
 
 def record_timing(span: Span, timing: Timing) -> None:
-    """Set the times of a model; answers from a cache have none."""
+    """Set a model's times on a span; answers from a cache have no times."""
     if timing.inference_s:
         span.set(QUEUE_S, timing.queue_s)
         span.set(INFERENCE_S, timing.inference_s)
@@ -240,7 +240,7 @@ def rows_of(positions: Positions) -> slice | list[int]:
 
 
 class JudgeCall(PortCall[JudgeNeed]):
-    """A call for one need of a judge, with all programs of a request that have it."""
+    """A call for one judge need, with all programs of a request that have this need."""
 
     span_name = JUDGE
     _reply: JudgeReply[Any]
@@ -271,7 +271,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
     @override
     def deliver(self) -> Iterator[AnyRun]:
-        # An answer is paid for once: it counts as computed for the first program, and as joined for the others.
+        # An answer is computed once: it counts as COMPUTED for the first program, and as JOINED for later programs.
         source = self._reply.source
         for run, asks in self._by_run():
             counts = [0] * len(AnswerSource)
@@ -283,7 +283,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
 
 def judge_attributes(model: str) -> dict[str, Value]:
-    """Return the attributes of a judge call's span; `model` is NAME, NAME@DIGEST, or "" for the default one."""
+    """Return the attributes of a judge call's span; `model` is NAME, NAME@DIGEST, or "" for the default judge."""
     name = model.partition("@")[0]
     return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
 
@@ -304,7 +304,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
     """A call of an encoder or a grader, which reports sources and times.
 
-    `ask` sets the reply, and its failures by position.
+    `ask` sets `_reply`, and `_failed` by text index.
     """
 
     _reply: ReplyT
@@ -323,11 +323,11 @@ class EncoderCall(PortCall[T], Generic[T, ReplyT]):
 
     @abstractmethod
     def _rows(self, positions: Positions) -> Answer:
-        """Return the answer to a need without failures."""
+        """Return the answer to a need if none of its texts failed."""
 
 
 class EmbedCall(EncoderCall[str, EmbedReply]):
-    """A call for sentence vectors, or for approximate ones with `roughly`."""
+    """A call for sentence vectors; with `roughly`, for approximate ones."""
 
     span_name, operation = ENCODE, EMBEDDINGS
 
@@ -374,7 +374,7 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
     """A call for a grader's logits."""
 
     span_name = GRADE
-    # Each answer joins three texts of up to 32 768 characters into one, even if a text is used repeatedly.
+    # For each item, the grader joins three texts of up to 32 768 characters, even if items share texts.
     weight = 8
 
     @override
@@ -389,9 +389,9 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
 
 
 class LookupCall(PortCall[T]):
-    """A call for look-ups that are answered one by one: stored synthetic answers, document frequencies.
+    """A call for look-ups that are answered one by one: stored synthetic answers or document frequencies.
 
-    Stores have their own deadlines.
+    It ignores the deadline, since stores have their own.
     """
 
     def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:

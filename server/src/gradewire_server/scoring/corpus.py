@@ -1,4 +1,4 @@
-"""Corpora for weights of rare words: entries, digests, and document frequencies of a request or a prepared set."""
+"""Corpora of a request or a prepared set, with entries, digests, and document frequencies for weighting rare words."""
 
 import asyncio
 from collections import OrderedDict
@@ -26,46 +26,49 @@ _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"
 
 _MAX_REMEMBERED: Final = 4096
-"""The most sets whose digests are remembered."""
+"""Maximum number of reference sets whose digests are remembered."""
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""The largest set that is kept in memory after reading, for a count that follows: about 20 MB with the entries."""
+"""Maximum size of a reference set that is kept in memory after reading, for a later count: about 20 MB in all."""
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""The most terms of all remembered corpora (about 250 bytes each); the one counted last always stays."""
+"""Maximum number of terms in all remembered corpora (about 250 bytes each). The corpus counted last always stays."""
 _OFF_LOOP_CHARS: Final = 8_000
-"""Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
+"""Number of characters above which a corpus is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
 
 _UNNAMED: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first "
+    "reference_set: name the set that contains the prepared corpus; call References.Prepare with this metric first "
     "(`gradewire prepare FILE` with this metric)",
 )
 _EMPTY: Final = Failure(
-    Status.INVALID_INPUT, "references: no item of the request has references that a corpus could be counted over"
+    Status.INVALID_INPUT, "references: no item of the request has valid references to count a corpus over"
 )
 _NO_QUESTION: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: none of its entries has a question, and this metric counts references behind their questions; call "
-    "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
+    "reference_set: no entry of the set has a question, but this metric counts each reference together with its "
+    "question; call References.Prepare with questions (`gradewire prepare FILE` with this metric)",
 )
 
 _Name: TypeAlias = tuple[str, str]
-"""A namespace and a set."""
+"""A namespace and the name of a reference set."""
 
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""A namespace, a set, and the statistics to count."""
+"""A namespace, the name of a reference set, and the statistics to count."""
 
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a question and its distinct references, sorted: repetitions and order do not change a document."""
+    """Return a question and its distinct references, sorted, because repetitions and order do not change a document."""
     return question, tuple(sorted(set(references)))
 
 
 def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
-    """Return the distinct reference texts, sorted; with `with_question`, each after its question, if it has one."""
+    """Return the distinct references, sorted.
+
+    With `with_question`, each follows its question; references without a question are omitted.
+    """
     if not with_question:
         return sorted({text for _, references in entries for text in references})
     asked = [(question, references) for question, references in entries if check_question(question) is None]
@@ -73,9 +76,9 @@ def distinct_references(entries: ReferenceEntries, *, with_question: bool = Fals
 
 
 def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
-    """Return NAME:DOCUMENTS:DIGEST; DIGEST has 12 hex digits over the distinct entries, independent of their order.
+    """Return NAME:DOCUMENTS:DIGEST; DIGEST has 12 hex digits over the distinct entries, whatever their order.
 
-    A corpus of references with their questions has another digest than the corpus without them.
+    The digest with questions differs from the digest without.
     """
     state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
     for question, references in sorted(entries):
@@ -86,7 +89,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts in which each token number occurs.
+    """Return the number of texts that contain each token ID.
 
     Args:
         ids: For each text, int32[tokens], not negative.
@@ -100,7 +103,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """Return 32 hex digits over distinct normalised entries, independent of their order."""
+    """Return 32 hex digits over distinct normalised entries, whatever their order."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)
@@ -127,13 +130,13 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
-        """Return the corpora of a tenant's namespace and its ports; all share the limits of remembered data."""
+        """Return the corpora for a tenant's namespace and its ports; all namespaces share the limits."""
         view = copy(self)
-        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - of the same class
+        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - `view` is of this class
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
-        """Return 32 hex digits over the entries of a set; NOT_PREPARED if it has none or is incomplete."""
+        """Return 32 hex digits over a set's entries; NOT_PREPARED if the set is empty or incomplete."""
         if not reference_set:
             return _UNNAMED
         name = (self._namespace, reference_set)
@@ -151,23 +154,23 @@ class Corpora:
     ) -> DocumentFrequencies | Failure:
         """Return the document frequencies of a prepared set, or NOT_PREPARED.
 
-        `digest` is the digest of the corpus to use, from `digest_of`; "" for the current one.
+        `digest` is the digest, from `digest_of`, of the corpus to use; "" means the current corpus.
         """
-        meant = digest or await self.digest_of(reference_set)
-        if isinstance(meant, Failure):
-            return meant
+        wanted = digest or await self.digest_of(reference_set)
+        if isinstance(wanted, Failure):
+            return wanted
         key = (self._namespace, reference_set, need)
         known = self._counted.get(key)
-        if known is not None and known[0] == meant:
+        if known is not None and known[0] == wanted:
             self._counted.move_to_end(key)
             return known[1]
-        # The work belongs to the process, so that the next request need not start again if this one gives up.
-        return await self._counting.result((key, meant), partial(self._count_set, key, meant))
+        # If this request is cancelled, the work continues, so that the next request need not start again.
+        return await self._counting.result((key, wanted), partial(self._count_set, key, wanted))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
-        """Count distinct entries from `entry_of`; `name` becomes the first part of the result's name."""
+        """Return the document frequencies of distinct entries (see `entry_of`); their name begins with `name`."""
         # Large corpora are counted on a thread, so that they do not block the event loop.
         run = asyncio.to_thread if _is_large(entries, need) else _at_once
         if need.terms is Terms.NGRAMS:
@@ -189,7 +192,7 @@ class Corpora:
         )
 
     async def _read(self, name: _Name, revision: str) -> str | Failure:
-        # `revision` was read before the entries, so the next request reads a set again that has grown in between.
+        # `revision` was read before the entries. If the set has grown in between, the next request reads it again.
         sets, reference_set = self._ports.reference_sets, name[1]
         entries = await sets.entries(reference_set)
         if isinstance(entries, Failure):
@@ -201,8 +204,8 @@ class Corpora:
         if seal and seal != digest:
             return Failure(
                 Status.NOT_PREPARED,
-                f"reference_set: {quoted(reference_set)} is to have the corpus {seal} and has {len(entries)} entries "
-                f"so far, {digest}; prepare the rest of it",
+                f"reference_set: the corpus of {quoted(reference_set)} should have the digest {seal}, but has "
+                f"{len(entries)} entries and the digest {digest} so far; prepare the missing entries",
             )
         self._held.clear()
         if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:
@@ -214,7 +217,7 @@ class Corpora:
         return digest
 
     async def _entries(self, name: _Name, digest: str) -> ReferenceEntries | Failure:
-        """Return the entries with that digest; UNAVAILABLE if the set has changed."""
+        """Return the entries of the corpus with this digest; UNAVAILABLE if the set has changed."""
         held = self._held.get((name, digest))
         if held is not None:
             return held
@@ -223,7 +226,7 @@ class Corpora:
             return entries
         return Failure(
             Status.UNAVAILABLE,
-            f"reference_set: the corpus of {quoted(name[1])} was {digest} when this call began and is {now} now; "
+            f"reference_set: the corpus of {quoted(name[1])} changed during this call, from digest {digest} to {now}; "
             "try again",
         )
 
@@ -248,11 +251,11 @@ class Corpora:
 
 @dataclass(slots=True, eq=False)
 class RequestCorpora:
-    """The corpora that the metrics of one request may need; each is counted once for all items.
+    """The corpora that a request's metrics may need; each corpus is counted once for all items.
 
     Attributes:
         items: All items of the request, in any order.
-        digest: The digest of the set's corpus when the call started; "" for the current one.
+        digest: The digest that the set's corpus had when the call started; "" means the current corpus.
     """
 
     corpora: Corpora
@@ -263,7 +266,7 @@ class RequestCorpora:
     _found: dict[CorpusStatistics, DocumentFrequencies | Failure] = field(default_factory=dict)
 
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """Answer a need."""
+        """Return the document frequencies that a metric needs, or a failure."""
         if need.corpus is Corpus.PREPARED:
             return await self.corpora.of_set(self.reference_set, need, self.digest)
         async with self._lock:
@@ -279,7 +282,7 @@ class RequestCorpora:
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
-    """Return the distinct entries, normalised and sorted, without those that no metric would grade."""
+    """Return the distinct entries, normalised and sorted, without entries that have no references or a blank one."""
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 

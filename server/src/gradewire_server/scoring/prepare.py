@@ -1,4 +1,4 @@
-"""Prepare references: have missing synthetic answers written, store them, fill the cache, and report progress."""
+"""Prepare references: have a judge write missing synthetic answers, store them, fill the cache, report progress."""
 
 import asyncio
 import time
@@ -20,13 +20,13 @@ from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 ENTRIES_PER_CHUNK: Final = 64
-"""Entries in a chunk."""
+"""Number of entries in a chunk without a judge."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
-"""Entries at a time while a judge writes: enough to keep it busy, and few enough for embedding to keep up."""
+"""Number of entries in a chunk if a judge writes: enough to keep it busy, and few enough for embedding to keep up."""
 SENTENCES_AT_ONCE: Final = 16
-"""Sentences that one call requests at a time: enough for a judge's batches, and few enough for other callers."""
+"""Number of sentences that one call requests at a time: enough for full batches, few enough for other callers."""
 PATIENCE: Final = 4
-"""The most retries of a sentence, if the judge reports when it will be available again."""
+"""Maximum number of retries for a sentence, if the judge reports when it will be available again."""
 LONGEST_PAUSE_S: Final = 30.0
 _EARLIER: Final = "an earlier call found no valid sentence for it"
 
@@ -35,12 +35,12 @@ Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """The number of references with an answer so far, by kind of answer.
+    """The number of references that have a synthetic answer so far, by origin of the answer.
 
     Attributes:
-        stored: References with a synthetic answer in the set, including earlier ones.
-        generated: Sentences written by the judge and kept in the set, each counted once.
-        fallback: References that keep their own text, because no valid sentence was found.
+        stored: References with a synthetic answer in the set, including answers from earlier calls.
+        generated: Sentences that the judge wrote and the set keeps; a sentence for several entries counts once.
+        fallback: References that stand for themselves, because no valid sentence was found.
     """
 
     stored: int = 0
@@ -50,12 +50,12 @@ class WrittenCounts:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """An entry of a chunk, with an answer for each reference (None while it is missing).
+    """An entry of a chunk, with a synthetic answer for each reference (None while it is missing).
 
     Attributes:
-        awaited: The number of missing sentences.
-        failure: The failure of an answer.
-        faults: The reason why a reference keeps its own text, by its index.
+        awaited: The number of sentences that the entry still waits for.
+        failure: The first failure to get an answer.
+        faults: The reasons why references stand for themselves, by index.
     """
 
     entry: ReferenceEntry
@@ -65,18 +65,18 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Return a failure that names the references that keep their own text."""
+        """Return a failure that lists the references that stand for themselves, with the reasons."""
         named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The state of a chunk's entries, by their index in it.
+    """The state of a chunk's entries, by index in the chunk.
 
     Attributes:
-        failures: Entries with a missing answer.
-        faults: Complete entries with references that keep their own text (UNPARSABLE).
+        failures: The failures of entries with a missing answer.
+        faults: The faults (UNPARSABLE) of complete entries with references that stand for themselves.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Outcome:
 
 
 class AnswerWriter:
-    """A writer that has a judge write the missing answers of one call's entries, and counts them."""
+    """A writer that has a judge write the missing synthetic answers of one call, and counts them."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Write answers for entries of a chunk without their own, by index; yield the number of finished entries.
+        """Write answers for a chunk's entries that bring none, by index; yield the number of finished entries.
 
         Fills in `outcome` at the end.
         """
@@ -133,7 +133,7 @@ class AnswerWriter:
                 outcome.faults[index] = work.fault()
 
     async def _look_up(self, work: _Entry) -> None:
-        """Look up the answers that the set has for an entry."""
+        """Look up the answers that the set already contains for an entry."""
         entry = work.entry
         work.failure = check_references(entry.references) or check_question(
             entry.question,
@@ -151,13 +151,13 @@ class AnswerWriter:
         for index, (reference, answer) in enumerate(zip(entry.references, found, strict=True)):
             self._counts.stored += answer is not None
             if answer == reference and not stands_for_itself(reference):
-                # Report it in each call, since a caller that continues later has not seen it yet.
+                # Each call reports the fault, since a caller that continues earlier work may not have seen it.
                 work.faults[index] = _EARLIER
                 self._counts.fallback += 1
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Write a sentence and store it; if another call has stored one in the meantime, use that one."""
-        written = await self._patiently(question, reference)
+        """Write a sentence and store it; if another call has stored a different sentence first, return that one."""
+        written = await self._write_with_retries(question, reference)
         if isinstance(written, Failure):
             return written
         sets = self._ports.reference_sets
@@ -171,8 +171,8 @@ class AnswerWriter:
             found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else ""
         )
 
-    async def _patiently(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Retry while the judge is unavailable and reports for how long, since preparation may wait."""
+    async def _write_with_retries(self, question: str, reference: str) -> SyntheticAnswer | Failure:
+        """Write a sentence; if the judge reports when it will be available again, wait and retry."""
         for _ in range(PATIENCE):
             written = await self._ask(question, reference)
             pause_s = written.retry_after_s if isinstance(written, Failure) else None
@@ -195,7 +195,7 @@ class AnswerWriter:
         return outcome[0]
 
     def _settle(self, places: Sequence[tuple[_Entry, int]], written: SyntheticAnswer | Failure) -> None:
-        """Give a sentence or its failure to all entries that wait for it."""
+        """Record a sentence or its failure in all entries that wait for it."""
         for work, _ in places:
             work.awaited -= 1
         if isinstance(written, Failure):
@@ -213,7 +213,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Return the entries that wait for the sentence of each (question, reference)."""
+    """Return, for each (question, reference) without a sentence, the entries that wait for it; set their `awaited`."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:
@@ -226,13 +226,13 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """Progress of a preparation.
+    """The progress of a preparation.
 
     Attributes:
-        entries_done: Entries so far, including failed ones.
-        failures: New failures since the last progress: the index and the first failure of each entry. An
-            entry with a reference that keeps its own text (UNPARSABLE) is prepared nevertheless.
-        answers: The index of each entry and its synthetic answers, one for each reference, or None.
+        entries_done: The number of finished entries so far, including failed entries.
+        failures: The failures since the last progress: each entry's index and first failure. Despite an UNPARSABLE
+            failure, the entry is prepared: one of its references stands for itself.
+        answers: Each entry's index and its synthetic answers: for each reference, the answer or None.
     """
 
     entries_done: int
@@ -248,7 +248,7 @@ class Preparer:
     A metric that is a Failure fails for every entry; the other metrics continue.
     """
 
-    def __init__(  # noqa: PLR0913 - what to prepare and where, and three things of which two have defaults
+    def __init__(  # noqa: PLR0913 - the metrics, their ports and set, and three settings
         self,
         ports: Ports,
         metrics: Sequence[Preparing],
@@ -273,7 +273,7 @@ class Preparer:
             )
 
     async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncGenerator[PreparedChunk]:
-        """Prepare the entries chunk by chunk; yield progress after each, and within one while a judge writes."""
+        """Prepare the entries chunk by chunk; yield progress after each chunk, and while a judge writes."""
         step = entries_per_chunk(writing=self._writer is not None)
         for start in range(0, len(entries), step):
             chunk = entries[start : start + step]
@@ -284,7 +284,7 @@ class Preparer:
                 brought = len(chunk) - len(bare)
                 async with aclosing(self._writer.write(bare, outcome)) as steps:
                     async for written in steps:
-                        # Keep at least one entry for the time when everything is embedded.
+                        # The last entry of a chunk counts as done only after embedding.
                         yield self._progress(start + min(brought + written, len(chunk) - 1))
             await self._embed(chunk, outcome)
             failures = {**outcome.faults, **outcome.failures}
@@ -298,7 +298,7 @@ class Preparer:
         return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
 
     async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Request everything that metrics need for the entries that have not failed, and store the corpus."""
+        """Request everything that metrics need for entries that have not failed, and store the corpus."""
         failures = outcome.failures
 
         def done(index: int, failure: Failure | None, cost: Cost) -> None:
@@ -317,7 +317,7 @@ class Preparer:
                 failures.setdefault(index, broken)
 
     async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Store the synthetic answers in the entries; entries whose answers cannot be stored fail."""
+        """Store the synthetic answers that entries bring; an entry fails if its answers cannot be stored."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
         for index, failure in zip(given, failures, strict=True):
@@ -345,7 +345,7 @@ class Preparer:
             if by_reference.setdefault(reference, answer) != answer:
                 return Failure(
                     Status.INVALID_INPUT,
-                    f"synthetic_answers[{index}]: its reference stands twice in the entry, with different answers",
+                    f"synthetic_answers[{index}]: the entry contains its reference twice, with different answers",
                 )
         return await self._ports.reference_sets.store_prepared(self._reference_set, entry.question, by_reference)
 

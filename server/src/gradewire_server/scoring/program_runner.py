@@ -1,4 +1,4 @@
-"""The program runner: it merges the open needs of many programs, and resumes each as soon as its answers are there."""
+"""The program runner, which merges the open needs of many programs and resumes each as soon as it has its answers."""
 
 import asyncio
 import logging
@@ -44,17 +44,18 @@ from gradewire_server.scoring.calls import (
 )
 
 MAX_TEXTS_PER_CALL = 2048
-"""The number of open texts at which calls are sent before more programs start, to limit the vectors held at a time."""
+"""Number of open texts at which the runner sends calls before it starts more programs. It limits the vectors in
+memory."""
 MAX_CALLS = 8
-"""The number of running calls at which starting more programs waits; started programs never wait for each other."""
+"""Maximum number of running calls while the runner starts more programs. Started programs never wait for each other."""
 MAX_JUDGE_CALLS = 64
-"""The number of running judge calls at which starting more judged programs waits: enough for full batches, but few
-enough for requests to take turns in the judge's queue, and not to render all prompts in advance."""
+"""Maximum number of running judge calls while the runner starts more judged programs. It allows full batches, but lets
+requests take turns in the judge's queue, and avoids rendering all prompts in advance."""
 DEFECT = Failure(Status.INTERNAL, "a defect in the server; the server's log has the details")
 
 _NO_SET: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
+    "reference_set: name the set that contains the prepared synthetic answers; call References.Prepare first",
 )
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
-    """Refuse to count a corpus, where there are no items to score."""
+    """Return INVALID_PARAMETER, because there are no items to count a corpus over."""
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
 
 
@@ -79,7 +80,7 @@ class _Returned(Generic[R]):
 class ProgramRunner(Generic[K, R]):
     """A runner for the programs of one request; call `run` once.
 
-    Deadlines are in `time.monotonic()` seconds, or None; judges have the same one unless `judge_deadline_s` is given.
+    Deadlines are in `time.monotonic()` seconds, or None. Judges use `deadline_s` unless `judge_deadline_s` is given.
     """
 
     def __init__(  # noqa: PLR0913 - two collaborators, the set, and four optional settings
@@ -113,10 +114,10 @@ class ProgramRunner(Generic[K, R]):
         judged: Programs[K, R] = (),
         is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
-        """Run all programs to their end, in any order; cancelling it cancels its calls of the ports.
+        """Run all programs to their end, in any order; cancelling this call cancels its port calls.
 
-        All `programs` start before the first of `judged`, so that they do not wait for a judge. Rounds of a program run
-        on a thread if its key `is_large`.
+        All `programs` start before the first of `judged`, so that none of them waits for a judge. A program's rounds
+        run on a thread if `is_large` is True for its key.
         """
         self._is_large = is_large
         self._slice.start()
@@ -146,13 +147,13 @@ class ProgramRunner(Generic[K, R]):
     async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
         """Start judged programs, up to the limit of running judge calls."""
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
-            self._send()  # other programs' open calls must not wait until this one has rendered its prompt
+            self._send()  # the open calls of other programs must not wait until this program has rendered its prompt
             await self._resume(ProgramRun(*next_one), None)
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
-        """Advance a program to its next round or to its end, and give way; `answers` is None to start it."""
+        """Advance a program to its next round or its end, then let other tasks run; `answers` is None at the start."""
         next_round = await self._step(run, answers)
-        while next_round == ():  # the program only pauses, and has more to compute
+        while next_round == ():  # the program pauses without a need, because it has more to compute
             await self._slice.give_way()
             next_round = await self._step(run, ())
         if isinstance(next_round, _Returned):
@@ -173,9 +174,9 @@ class ProgramRunner(Generic[K, R]):
         return self._advance(run, answers)
 
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Returned[R]":
-        """Return the needs of a program's next round, or its result; on any thread."""
+        """Return the needs of a program's next round, or its result. Runs on any thread."""
         try:
-            return run.program.send(answers)  # type: ignore[arg-type] # typing has no word for "None the first time"
+            return run.program.send(answers)  # type: ignore[arg-type] # types cannot express "None the first time"
         except StopIteration as stop:
             return _Returned(stop.value)
         except Exception as error:  # noqa: BLE001 - one metric's defect must not affect the others
@@ -214,7 +215,7 @@ class ProgramRunner(Generic[K, R]):
         return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
-        """Return the call for a need, which is sent at once instead of with the other open needs."""
+        """Return the call for a need. Unlike other calls, it is sent at once if the limit allows."""
         call = self._judging.get(need)
         if call is None:
             call = self._judging[need] = JudgeCall(need)
@@ -223,13 +224,13 @@ class ProgramRunner(Generic[K, R]):
         return call
 
     def _ask_judges(self) -> None:
-        """Send judge calls up to the limit, which programs of a cascade may exceed."""
+        """Send held judge calls until MAX_JUDGE_CALLS run; programs of a cascade may need more."""
         while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
             call = self._held.popleft()
             self._running[asyncio.create_task(self._ask(call))] = call
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
-        """Return the open call with this key, created if missing."""
+        """Return the open call with this key; create it if it is missing."""
         call: C | None = self._open.get(key)
         if call is None:
             call = self._open[key] = make()
@@ -272,6 +273,6 @@ class ProgramRunner(Generic[K, R]):
 
 
 def _log_defect(where: str, error: Exception) -> None:
-    """Log the place and type of an error, but not its message, which may have a user's text."""
+    """Log the place and type of an error, but not its message, which may contain a user's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

@@ -1,4 +1,4 @@
-"""The scorer: it scores items by metrics, remembers results, and prepares references."""
+"""The scorer, which grades items with metrics, remembers results, and prepares references."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -20,35 +20,35 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""The most characters of an item whose results are remembered: longer items rarely recur, and displace many others."""
+"""Maximum number of characters of an item to remember: long items rarely recur, and displace many short ones."""
 _MAX_REQUESTS: Final = 1_024
-"""The most metrics (with parameters) whose results can be found, by last use."""
+"""Maximum number of metrics (with parameters) whose results can be found; the least recently used is dropped first."""
 ENTRY_BYTES: Final = 1_600
-"""The most bytes of an entry without its texts; a test measures it."""
+"""Maximum number of bytes of an entry without its texts; a test measures it."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""Bytes of a text in addition to its object: its slot in a tuple, and the allocator's rounding."""
+"""Bytes that a string needs in addition to its object: a slot in a tuple, and the allocator's rounding."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Characters of an item above which its metrics run on a thread: word metrics take up to 0.4 µs for each character,
-`correctness` up to 1 µs."""
+"""Number of characters above which an item's metrics run on a thread: word metrics need up to 0.4 µs for each
+character, `correctness` up to 1 µs."""
 
 RECALLED_AT_ONCE: Final = 64
-"""The most results that are looked up without a pause: less than a millisecond."""
+"""Maximum number of results to look up without a pause, which needs less than a millisecond."""
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""A function called with each result: item index, metric index, result."""
+"""A callback for each result: item index, metric index, result."""
 
 Emitted: TypeAlias = set[tuple[int, int]]
-"""The (item index, metric index) of results that were emitted."""
+"""The (item index, metric index) pairs of the emitted results."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A metric of a request, ready to run; its metadata is empty without a model."""
+    """A metric of a request, ready to run; the metadata is empty if the metric has no model."""
 
     metric: Metric[Any]
     parameters: Parameters
@@ -62,12 +62,12 @@ class _Entry(NamedTuple):
 
 
 class RememberedResults:
-    """The remembered results of a process, least recently used first out, on one event loop.
+    """A process's remembered results, for one event loop; the least recently used result is dropped first.
 
     Attributes:
-        used_bytes: The bytes in use over all namespaces.
-        found: The number of results found since the start, over all namespaces.
-        texts: The number of texts of those results, which needed no look-up in an encoder's cache.
+        used_bytes: The number of bytes in use in all namespaces.
+        found: The number of results found in all namespaces since the start.
+        texts: The number of texts in the found results; none needed a look-up in an encoder's cache.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -80,9 +80,12 @@ class RememberedResults:
         self.texts = 0
 
     def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
-        """Return the results of a metric with its parameters; None if they depend on more than an item's texts."""
+        """Return a view of a metric's results; None if they are not remembered.
+
+        Results are not remembered if they are cheap, need a judge, or depend on more than an item's texts.
+        """
         info, parameters = request.metric.info, request.parameters
-        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing such a metric
+        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing the metric
         if not self._max_bytes or cheap or info.asks_judge:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
@@ -90,7 +93,7 @@ class RememberedResults:
         return ResultsOfMetric(self, namespace, self._number_of(request))
 
     def get(self, key: _Key) -> _Entry | None:
-        """Return an entry, which becomes the most recently used one."""
+        """Return an entry and make it the most recently used one; None if it is missing."""
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
@@ -99,7 +102,7 @@ class RememberedResults:
         return entry
 
     def put(self, key: _Key, entry: _Entry) -> None:
-        """Keep an entry in place of the least recently used ones."""
+        """Keep an entry; drop the least recently used entries if there is no space."""
         known = self._entries.pop(key, None)
         self.used_bytes += entry.size_bytes - (known.size_bytes if known else 0)
         self._entries[key] = entry
@@ -108,15 +111,15 @@ class RememberedResults:
             self.used_bytes -= oldest.size_bytes
 
     def _number_of(self, request: MetricRequest) -> int:
-        """Return a number for this object, which the planner caches; comparing its parameters would cost more."""
+        """Return a number for this object, which the planner reuses; comparing its parameters would cost more."""
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
             return known[1]
         self._last_number += 1
-        self._numbers[id(request)] = request, self._last_number  # the reference keeps its id from being reused
+        self._numbers[id(request)] = request, self._last_number  # keep the object, so that no other gets its id
         if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)  # the entries can no longer be found, and age out
+            self._numbers.popitem(last=False)  # entries under the dropped number can no longer be found, and age out
         return self._last_number
 
 
@@ -128,15 +131,15 @@ class ResultsOfMetric(NamedTuple):
     number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """Return the result of an item with the same texts, all of which count as answered from memory."""
+        """Return the result of an item with the same texts, or None; its texts count as answered from memory."""
         entry = self.results.get(self._key(item))
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
-        """Remember a result, unless it failed, or its item is long or has pictures."""
+        """Remember a result, unless it is a failure or the item is long or has pictures."""
         if result.status is not Status.OK or item.images:
             return
-        # `characters` excludes captions, since encoders do not read them.
+        # `characters` does not count captions, since encoders do not read them.
         if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
             return
         key = self._key(item)
@@ -160,12 +163,12 @@ def _texts_of(key: _Key) -> tuple[str, ...]:
 
 
 def _text_bytes(text: str) -> int:
-    """Return a text's bytes, including the UTF-8 copy that Python keeps once a text has been encoded."""
+    """Return a string's size in bytes, including the UTF-8 copy that Python keeps after encoding."""
     return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Return the bytes of texts and mappings in a result's parts; results share the keys of mappings."""
+    """Return the size in bytes of strings and mappings in a result's parts; results share the mappings' keys."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
@@ -173,7 +176,7 @@ def _parts_bytes(result: MetricResult) -> int:
 
 
 class Scorer:
-    """A scorer over the server's ports; it has no state of a request, so requests may run concurrently."""
+    """A scorer that uses the server's ports. It keeps no state of a request, so requests may run concurrently."""
 
     def __init__(
         self,
@@ -190,10 +193,10 @@ class Scorer:
         self._namespace = namespace
 
     def within(self, ports: Ports, namespace: str) -> "Scorer":
-        """Return a scorer over the ports of a tenant's namespace; all share the limit of remembered results."""
+        """Return a scorer for a tenant's namespace and its ports; all scorers share the limit of remembered results."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
-    async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults
+    async def score(  # noqa: PLR0913 - items, metrics, the callback, and four optional arguments
         self,
         items: Sequence[Item],
         requests: Sequence[MetricRequest | Failure],
@@ -206,18 +209,18 @@ class Scorer:
     ) -> None:
         """Grade every item with every metric; return when all results are emitted.
 
-        Each (item, metric) pair is emitted exactly once, in any order, and fails independently. Cancelling the call
-        cancels its calls of the ports; emitted results remain valid. A Failure in `requests` becomes the result of that
-        metric for all items.
+        The result of each (item, metric) pair is emitted exactly once, in any order, and fails independently.
+        Cancelling this call cancels its port calls; emitted results remain valid. A Failure in `requests` becomes the
+        metric's result for all items.
 
         Args:
-            items: Answers to grade.
+            items: The answers to grade.
             requests: Metrics or failures.
-            deadline_s: In `time.monotonic()` seconds; results not computed by then become TIMEOUT.
-            judge_deadline_s: The deadline of judges; None for the same.
-            corpora: The request's corpora, which name the reference set; None for those of `items`, without a set.
-            emitted: The results that `recall` has emitted; None if it was not called.
-            emit: Called with each result; must not block.
+            deadline_s: In `time.monotonic()` seconds; results that are not computed by then become TIMEOUT.
+            judge_deadline_s: The deadline for judges; None means `deadline_s`.
+            corpora: The request's corpora and reference set; None means the corpora of `items`, without a set.
+            emitted: The results that `recall` has emitted; None if `recall` was not called.
+            emit: A callback for each result; must not block.
         """
         await LoopSlice(self._turns).begin()
         remembered = self._remembered(requests)
@@ -256,7 +259,7 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit the remembered results of a few items, and return their indices; `score` computes the rest.
+        """Emit the remembered results of a few items, and return their indices; `score` computes the missing results.
 
         This does not pause, so request at most RECALLED_AT_ONCE results.
         """
@@ -276,23 +279,23 @@ class Scorer:
         return emitted
 
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
-        """Return the remembered results by metric index, for metrics that have them."""
+        """Return `ResultsOfMetric` by metric index, without metrics whose results are not remembered."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
-        """Return the corpora of a request, whose items may be scored in several parts.
+        """Return the corpora of a request; `items` are all its items, even if they are scored in several calls.
 
-        `corpus_digest` is the digest of the prepared corpus to use, as `corpus_digest()` returned it; "" for the
-        current one.
+        `corpus_digest` is the digest, from `corpus_digest()`, of the prepared corpus to use; "" means the current
+        corpus.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
     async def corpus_digest(self, reference_set: str) -> str | Failure:
-        """Return the digest of a prepared set's current corpus, 32 hex digits; NOT_PREPARED if it has none."""
+        """Return the digest of a prepared set's current corpus, 32 hex digits; NOT_PREPARED if it has no corpus."""
         return await self._corpora.digest_of(reference_set)
 
-    def prepare(  # noqa: PLR0913 - what to prepare and where, and three things that have defaults
+    def prepare(  # noqa: PLR0913 - entries, metrics, the set, and three optional arguments
         self,
         entries: Sequence[ReferenceEntry],
         requests: Sequence[MetricRequest | Failure],
@@ -305,8 +308,8 @@ class Scorer:
         """Store synthetic answers and a corpus durably, and request everything that `score` needs for the references.
 
         With `writing`, a judge writes missing synthetic answers. Yields progress after each chunk of entries, and while
-        the judge writes; finished work is kept if the caller stops. Repeating the call computes nothing. A sealed set
-        gets a corpus for any metrics, and no other entries.
+        the judge writes. If the caller stops, finished work is kept; repeating a finished call computes nothing. With
+        `seal`, the corpus is stored even if no metric needs it. A sealed set accepts entries only with its `seal`.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
         preparer = Preparer(
@@ -316,7 +319,7 @@ class Scorer:
 
 
 def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
-    """Return a function that is True for programs whose item is so long that a round could block the event loop."""
+    """Return a function that is True for the programs of items so long that a round could block the event loop."""
     large = {index for index, item in enumerate(items) if item.characters > _LARGE_CHARACTERS}
     return lambda key: key[0] in large
 

@@ -1,4 +1,4 @@
-"""Synthetic answers: have a judge write a sentence for a reference, and check the sentence."""
+"""Have a judge write a synthetic answer, that is, a sentence for a reference, and check the sentence."""
 
 import re
 from collections.abc import Generator, Iterable, Mapping
@@ -17,10 +17,10 @@ from gradewire_server.metrics.text.normalise import bare_words, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 
 MAX_CHARACTERS: Final = 4096
-"""The most characters of a text that are read."""
+"""Maximum number of characters that are read from a text."""
 
 # A mark that ends a sentence, with the closing quotes and brackets after it. In some scripts, no blank follows the
-# mark: CJK full stops, Devanagari's danda, Arabic's question mark and full stop, Ethiopic's.
+# mark: CJK full stops, the Devanagari danda, the Arabic question mark and full stop, the Ethiopic full stop.
 _SPACED: Final = r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]]*(?=\s|$)"
 _UNSPACED: Final = r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362]+[\"'\u201d\u2019\u300d\u300f)\]]*"
 _END: Final = re.compile(f"{_SPACED}|{_UNSPACED}")
@@ -35,14 +35,14 @@ _ABBREVIATION: Final = re.compile(
 _STARTER: Final = re.compile(
     r"[\"'(\u201c]*(?:it|s?he|they|we|i|this|that|these|those|the|an?|in|on|its|his|her|their|there)\W*", re.IGNORECASE
 )
-"""Words that, capitalised, start a new sentence even after an initial or an abbreviation."""
+"""Words that start a new sentence if capitalised, even after an initial or an abbreviation."""
 
 MAX_REFERENCE_WORDS: Final = 16
-"""The most words of a reference that needs a sentence: a longer one resembles a model's answer itself."""
+"""Maximum number of words of a reference that needs a sentence. A longer reference already looks like one."""
 MAX_REFERENCE_CHARACTERS: Final = 200
-"""The most characters of such a reference, for endless words and scripts without blanks."""
+"""Maximum number of characters of a reference that needs a sentence, for scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
-"""The most words of a sentence in addition to those of its reference."""
+"""Maximum number of words that a sentence may have in addition to the words of its reference."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
@@ -53,7 +53,7 @@ _LEAST_COPY_WORDS: Final = 3
 
 LEAST_RUN_WORDS: Final = 4
 LEAST_RUN_LETTERS: Final = 12
-"""The least letters of a repetition; in some scripts, words are single letters."""
+"""Minimum number of letters of a repetition, because in some scripts each letter is a word."""
 _LEAST_FOREIGN_WORDS: Final = 2
 _LEAST_STEM_LETTERS: Final = 3
 
@@ -65,7 +65,7 @@ _FUNCTION_WORDS: Final = frozenset(
     nor not of on one or other our out over s shall she should so some such t than that the their them then there
     these they this those to too under up very was we were what when where which who whom whose why will with would
     yes you your
-    """.split()  # noqa: SIM905 - as a list it would take a line for each
+    """.split()  # noqa: SIM905 - in a list, each word would need its own line
 )
 
 FIRST = "sentence"
@@ -75,14 +75,14 @@ _OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 def first_sentence(text: str, *, keep: str = "") -> tuple[str, bool]:
-    """Return the first sentence of the first line that is not blank, without quotes around it.
+    """Return the first sentence of the first line that is not blank, without surrounding quotes.
 
     Args:
-        text: The text; only its first MAX_CHARACTERS are read.
-        keep: A phrase whose marks do not end a sentence ("Yahoo!", "St. Louis").
+        text: Only the first MAX_CHARACTERS are read.
+        keep: A phrase whose punctuation does not end a sentence ("Yahoo!", "St. Louis").
 
     Returns:
-        The sentence, and True if a mark ends it; otherwise the whole line and False.
+        The sentence and True, or the whole line and False if no mark ends a sentence.
     """
     line = text[:MAX_CHARACTERS].strip().partition("\n")[0].strip()
     closing = _QUOTES.get(line[:1])
@@ -101,7 +101,7 @@ def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def _ends_here(line: str, match: re.Match[str]) -> bool:
-    """Return True if a mark ends the sentence, unlike a dot in a name or an abbreviation."""
+    """Return True if a mark ends the sentence and is not the dot of a name or an abbreviation."""
     following = _NEXT_WORD.match(line, match.end())
     if following is None or match[0][0] not in ".!?\u2026":
         return True
@@ -118,7 +118,7 @@ def _ends_here(line: str, match: re.Match[str]) -> bool:
 
 
 class Flaw(StrEnum):
-    """A flaw of a sentence, in the words that the second prompt shows to the judge."""
+    """A flaw of a sentence, in the words that the second prompt uses."""
 
     EMPTY = "it was empty"
     UNFINISHED = "it was too long"
@@ -132,17 +132,17 @@ class Flaw(StrEnum):
 
 
 def stands_for_itself(reference: str) -> bool:
-    """Return True if a reference needs no sentence, because it is as long as one."""
+    """Return True if a reference needs no sentence, because it is long enough to be one."""
     return len(reference) > MAX_REFERENCE_CHARACTERS or len(bare_words(reference)) > MAX_REFERENCE_WORDS
 
 
 def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -> Flaw | None:
-    """Return the worst flaw of a sentence; None if it is valid for the reference.
+    """Return the worst flaw of a sentence; None if the sentence is valid for the reference.
 
     Args:
-        sentence: One sentence at most (`first_sentence`).
+        sentence: At most one sentence, from `first_sentence`.
         question: The question; not blank.
-        reference: The answer; not blank, not one that `stands_for_itself`.
+        reference: The correct answer; not blank, and short enough to need a sentence (see `stands_for_itself`).
         finished: True if the sentence is complete.
     """
     words = split_words(sentence) if sentence.strip() else []
@@ -160,11 +160,11 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Return True if the sentence has the words of the reference.
+    """Return True if the sentence contains the reference.
 
-    Either every word of N(reference) is a word of N(sentence), in any order and without articles, or the reference
-    occurs literally, as whole words; this covers scripts without blanks and compounds with a
-    hyphen. A reference without a word character must occur literally.
+    Either every word of the normalised reference except articles occurs in the normalised sentence, in any order, or
+    the reference occurs literally, as whole words. The literal rule covers scripts without blanks and hyphenated
+    compounds, and references without a word character.
     """
     bare = bare_words(reference)
     if not bare:
@@ -192,21 +192,21 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
 
 
 def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
-    """Return the words that are not in the answer, without articles."""
+    """Return the words that the answer lacks, without articles."""
     return set(words) - set(answer) - _ARTICLES
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:
-    """Return True if `words` has the words of `run` in sequence."""
+    """Return True if `words` contains the words of `run` in sequence."""
     if len(run) > len(words):
         return False
-    # Words have no blanks, so a sequence of them is a substring between two blanks.
+    # Words contain no blanks, so a sequence of words is a substring between two blanks.
     return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The texts of a "synthetic" prompt that the judge saw, and the flaw of its first sentence."""
+    """The prompt variant that the judge saw, and the flaw (`problem`) of the judge's first sentence."""
 
     prompt: PromptFile
     variant_name: str
@@ -214,9 +214,9 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return a flaw if a sentence repeats words of the prompt other than those of question and reference.
+    """Return a flaw if a sentence repeats words of the prompt that occur in neither question nor reference.
 
-    The sentence is not blank and has at most MAX_WORDS words.
+    The sentence must not be blank and must have at most MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
@@ -233,10 +233,10 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Return True if the sentence has, apart from the reference, a word that shows the subject of the question.
+    """Return True if the sentence shares a content word with the question, not counting the reference's words.
 
-    Inflections count if one word starts with the other ("swim", "swimming"). Also True if the question has no
-    such word outside the reference.
+    Inflected words match if one is a prefix of the other ("swim", "swimming"). Also return True if the question has no
+    content word outside the reference.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
@@ -250,7 +250,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def _run_from(words: list[str]) -> list[str]:
-    """Return the shortest sequence at the start of `words` that counts as a repetition; empty if there are too few."""
+    """Return the first words that are long enough to count as a repetition; empty if `words` has too few."""
     letters = 0
     for count, word in enumerate(words, 1):
         letters += len(word)
@@ -274,13 +274,13 @@ def _own_words(shown: ShownTexts) -> str:
     variant = shown.prompt.variants[shown.variant_name]
     item = variant.item.render({"question": "", "answer": "", "problem": shown.problem}).text
     texts = [text for text in (variant.system, item) if text.strip()]
-    # A separator that is not a word, so that no sequence crosses it.
+    # "|" is not a word, so no sequence of words crosses it.
     return " | ".join(["", *(" ".join(split_words(text)) for text in texts), ""])
 
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the content words of each demonstrated sentence, with and without those of its answer."""
+    """Return the content words of each demonstrated sentence, with and without the words of its answer."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []
@@ -293,9 +293,9 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class WritingSettings:
-    """The judge, NAME@DIGEST, and the prompt that write synthetic answers.
+    """The judge (NAME@DIGEST) and the prompt for synthetic answers.
 
-    A prompt of the metric "synthetic" has the variant "sentence"; without the variant "again", there is no second try.
+    The prompt has the variant "sentence" for the first try, and may have the variant "again" for a second try.
     """
 
     model: str
@@ -307,8 +307,8 @@ class SyntheticAnswer:
     """The synthetic answer of a reference: the judge's sentence, or the reference itself.
 
     Attributes:
-        tries: The number of times that the judge was asked.
-        fault: The reason why a short reference keeps its own text; "" otherwise.
+        tries: The number of sentences that the judge has written.
+        fault: The reason why a short reference stands for itself; "" otherwise.
     """
 
     text: str
@@ -320,21 +320,21 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Ask for a sentence, once more if the first one has a flaw, and fall back on the reference.
+    """Have a judge write a sentence, retry once if it has a flaw, and fall back on the reference.
 
-    The second prompt names the flaw, and starts the judge's sentence with the reference, word for
-    word: a greedy judge would otherwise write the same again ("Moscow" for "Moskva"). Since such a sentence always has
-    the answer, it must also be about the question. A long reference keeps its own text, as does one that
-    imitates chat markup; for these, the judge is not asked. Both texts are NFC and not blank.
+    The second prompt names the flaw, and starts the judge's sentence with the exact reference. Otherwise, a greedy
+    judge would repeat its first sentence ("Moscow" for "Moskva"). Since the second sentence always contains the answer,
+    it must also be about the question. A reference that is long or imitates chat markup stands for itself, without the
+    judge. Question and reference are NFC and not blank.
 
     Returns:
-        The synthetic answer, or the judge's failure, after which nothing is stored.
+        The synthetic answer, or the judge's failure; after a failure, the caller must store nothing.
     """
     if stands_for_itself(reference):
         return SyntheticAnswer(reference)
     answer, _ = cut_to_words(reference, MAX_WORDS)
     if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
-        return SyntheticAnswer(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
+        return SyntheticAnswer(reference, fault="it contains text that looks like chat markup, which no judge may see")
     flaw: Flaw | None = None
     tries = 0
     for name, begun in ((FIRST, ""), (RETRY, _without_stop(answer))):
@@ -354,11 +354,14 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
             flaw = Flaw.UNRELATED
         if flaw is None:
             return SyntheticAnswer(sentence, tries)
-    return SyntheticAnswer(reference, tries, fault=f"of the judge's last sentence, {flaw}")
+    return SyntheticAnswer(reference, tries, fault=f"the judge's last sentence is invalid ({flaw})")
 
 
 def _without_stop(answer: str) -> str:
-    """Return the answer without a final full stop, so that a sentence can continue: "Wonderbra.", but not "U.S."."""
+    """Return the answer without its final full stop ("Wonderbra."), unless it has more dots ("U.S.").
+
+    A sentence that begins with the answer can then continue.
+    """
     bare = answer.rstrip(". \u3002")
     return bare if bare and "." not in bare else answer
 
@@ -371,12 +374,12 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """Remove the opening, which a judge repeats if it cannot continue in the middle of its turn."""
+    """Remove the prompt's opening, which judges repeat if they cannot continue a started turn."""
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 
 def _joined(begun: str, said: str) -> str:
-    """Join the started sentence and the judge's continuation, which does not show if a blank was between them."""
+    """Join the start of a sentence and the judge's continuation, which has lost the blank between them, if any."""
     if not begun or not said:
         return begun + said
     if said[: len(begun)].lower() == begun.lower():

@@ -171,10 +171,10 @@ async def test_what_the_grader_did_not_read_is_told() -> None:
         ({"calibrations": (WITH,), "grader": ""}, "this encoder has no fit for correctness: fit one with"),
         (
             {"grader": f"words@{DIGEST}"},
-            f"was made with a grader of the digest {OTHER[:12]}, and words has {DIGEST[:12]}",
+            f"was made for a grader with the digest {OTHER[:12]}, but words has {DIGEST[:12]}",
         ),
         ({"grader": f"letters@{OTHER}"}, "no fit for correctness with grader letters"),
-        ({"calibrations": (stored(fit_with_grader(grader_digest=""), ("grader", "words")),)}, "of the digest none"),
+        ({"calibrations": (stored(fit_with_grader(grader_digest=""), ("grader", "words")),)}, "with the digest none"),
     ],
 )
 def test_a_fit_is_for_its_grader_alone(changes: dict[str, Any], message: str) -> None:
@@ -355,7 +355,7 @@ def test_the_models_fit_is_named_and_insisted_on() -> None:
     ("stored", "said"),
     [
         ("", "no fit for correctness: fit one with `gradewire calibrate"),
-        ("", "earlier release built gets it by `gradewire models build NAME`"),
+        ("", "run `gradewire models build NAME` again"),
         ("{", "cannot be used"),
         (fit_text(metric_version=9), "version 9"),
         (fit_text(features=[{"name": "of_tomorrow", "monotone": 0, "width": 0.0}] * 2), "twice"),
@@ -431,12 +431,12 @@ def test_a_fit_with_steps_where_vectors_are_compared_is_not_used() -> None:
         text = fit_text(features=[FORM["features"][0] | {"width": wide}, FORM["features"][1]])
         found = fit_of(replace(METADATA_METRIC, calibrations=stored_fit(text)))
         assert isinstance(found, CorrectnessFit) is used
-        assert used or "keyword must have ramps at least 0.02 wide" in str(found)
+        assert used or "keyword must have a width of at least 0.02" in str(found)
 
 
 def test_a_fit_for_other_vectors_is_not_used() -> None:
     metadata = replace(METADATA_METRIC, digest="6" * 64)
-    said = "was made for the digest 555555555555, and it has 666666666666"
+    said = "was made for an encoder with the digest 555555555555, but this encoder has 666666666666"
     with pytest.raises(ParameterError, match=said):
         CorrectnessParameters(model="m").resolved(metadata)
     result = graded(metadata=metadata)

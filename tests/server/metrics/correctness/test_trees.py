@@ -135,14 +135,14 @@ def test_trees_that_are_let_through_keep_their_direction(
 
 @pytest.mark.parametrize(("monotone", "tree"), [(1, (0, 0.0, True, 2.0, 1.0)), (-1, (0, 0.0, True, 1.0, 2.0))])
 def test_a_split_against_its_direction_is_refused(monotone: int, tree: Tree) -> None:
-    with pytest.raises(TreeError, match="breaks the direction of feature 0"):
+    with pytest.raises(TreeError, match="violates the monotone constraint of feature 0"):
         laid_out([tree], monotone=(monotone, 0, 0))
     laid_out([tree], monotone=(-monotone, 1, 1))
 
 
 def test_a_leaf_deep_on_the_wrong_side_is_refused_too() -> None:
     deep: Tree = (0, 0.0, True, (1, 0.0, True, 0.0, 3.0), (1, 0.0, True, 1.0, 4.0))
-    with pytest.raises(TreeError, match="node 0 breaks"):
+    with pytest.raises(TreeError, match="node 0 violates"):
         laid_out([deep], monotone=(1, 0, 0))
 
 

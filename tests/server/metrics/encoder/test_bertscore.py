@@ -180,7 +180,7 @@ def test_bad_parameters_name_their_field(given: dict[str, Any], field: str) -> N
 
 
 def test_a_layer_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(ParameterError, match="of layer 7, only of 3, 4"):
+    with pytest.raises(ParameterError, match="for layer 7, only for 3, 4"):
         BertscoreParameters(layer=7).resolved(METADATA)
 
 

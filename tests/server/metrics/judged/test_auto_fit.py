@@ -99,11 +99,11 @@ def test_probabilities_of_a_band() -> None:
         (metadata_with(stored_auto_fit(auto_fit_text(), judge="judge_verdict")), "no fit"),
         (metadata_with(stored_auto_fit(auto_fit_text(), caption="true")), "no fit"),
         (metadata_with(stored_auto_fit(auto_fit_text(judge_digest="8" * 64))), "no fit"),
-        (metadata_with(stored_auto_fit(auto_fit_text(model_digest="8" * 64))), "made for the encoder's digest 8888"),
+        (metadata_with(stored_auto_fit(auto_fit_text(model_digest="8" * 64))), "for an encoder with the digest 8888"),
         (metadata_with(stored_auto_fit(auto_fit_text(prompt_digest="8" * 64))), "made for the prompt 8888"),
         (
             metadata_with(stored_auto_fit(auto_fit_text(correctness_fit="8" * 12))),
-            "the fit 888888888888 of correctness",
+            "the correctness fit 888888888888",
         ),
         (metadata_with(stored_auto_fit(auto_fit_text(delta=2))), "cannot be used (delta"),
     ],

@@ -88,7 +88,7 @@ def test_a_judge_that_prefers_the_first_place_is_inconsistent() -> None:
     result, _ = compared(script=Script(on_choose=preferring_first))
     assert (result.status, result.score) == (Status.INCONSISTENT, None)
     assert result.message == (
-        "the judge says answer A if it is shown answer A first, and answer B if it is shown answer B first"
+        "the judge chooses answer A if it sees answer A first, and answer B if it sees answer B first"
     )
     assert result.compared is not None
     assert (result.compared.winner, result.compared.decided_by) == (None, "")
@@ -227,7 +227,7 @@ def test_and_where_that_fails_too_there_is_no_pick(unread: Callable[[Choose], Ch
 def test_without_a_reason_there_is_nothing_to_extract_from() -> None:
     result, table = compared(script=Script(on_choose=no_label))
     assert result.status is Status.UNPARSABLE
-    assert "answers something else than A, B, tie" in result.message
+    assert "answer is none of the labels A, B, tie" in result.message
     assert [len(needs) for needs in table.rounds] == [2]
 
 
@@ -405,7 +405,7 @@ def test_an_item_is_no_pair() -> None:
 
 
 def test_a_prompt_of_another_metric_is_refused_and_nothing_is_prepared() -> None:
-    with pytest.raises(ParameterError, match="lave/2 is a prompt of lave, not of compare"):
+    with pytest.raises(ParameterError, match="lave/2 is a prompt for lave, not for compare"):
         CompareParameters(prompt="lave/2")
     with pytest.raises(ParameterError, match="mode"):
         CompareParameters(mode="fast")  # type: ignore[arg-type]

@@ -142,7 +142,7 @@ def test_so_many_demonstrations_stand_before_the_item(shots: int) -> None:
 
 
 def test_there_are_no_more_demonstrations_than_the_prompt_has() -> None:
-    with pytest.raises(ParameterError, match=r"shots: must be at most 8, as many as lave/2 has of each kind"):
+    with pytest.raises(ParameterError, match="shots: must be at most 8, the size of lave/2's smallest"):
         parameters(shots=9)
     with pytest.raises(ParameterError, match="shots: must be at most 1,"):
         parameters(shots=2, prompt=TEST_PROMPT)

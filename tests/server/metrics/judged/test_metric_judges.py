@@ -171,7 +171,7 @@ def test_bad_items_and_failures_have_a_status_and_no_score(metric: Any, paramete
 @pytest.mark.parametrize(("metric", "parameters"), ALL)
 def test_each_has_a_prompt_of_its_own(metric: Any, parameters: Any) -> None:
     assert parameters().prompt_name == f"{metric.info.name}/2"
-    with pytest.raises(ParameterError, match="prompt: lave/2 is a prompt of lave"):
+    with pytest.raises(ParameterError, match="prompt: lave/2 is a prompt for lave"):
         parameters(prompt="lave/2")
 
 

@@ -1,4 +1,4 @@
-"""Find contradictions of a reference in an answer: another word in its place, an antonym, or a negation."""
+"""Find words in an answer that contradict a reference: a replaced word, an antonym, or a negation."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -12,24 +12,24 @@ from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULAR
 from gradewire_server.metrics.text.normalise import known_words, opposites_of
 
 _MOST_WORDS: Final = 48
-"""Words of a reference, and of a clause of the answer, to align."""
+"""Maximum number of words to align, of a reference and of a clause in the answer."""
 _MOST_CLAUSES: Final = 32
 _NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
-"""Words whose antonym decides nothing by itself: "83 or more" is "at least 83"."""
+"""Words whose antonym alone is no contradiction: "83 or more" is "at least 83"."""
 _KEPT_TEXTS: Final = 64
-"""Cached texts, like in `folded_words`."""
+"""Maximum number of cached texts, like for `folded_words`."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
-"""Words before a negated word among which a negation counts."""
+"""Number of words to look back for a negation."""
 _CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
 NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
-"""Words that negate the words after them; `clause_words` makes "not" of "n't"."""
+"""Words that negate the words after them; `clause_words` turns "n't" into "not"."""
 MAY_NEGATE: Final = re.compile(
     r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
-"""A text without a match has no negation."""
+"""A pattern that matches every text with a negation."""
 _NO_NEGATIONS: Final = frozenset(VOCABULARY["words"]["no_negations"].split())
 """Words that cancel a preceding negation: "not only", "not until 1989", "no doubt", "none other than", "no less
 than"."""
@@ -40,15 +40,15 @@ _NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "
 def contradiction_features(
     best: FeatureText, answer: FeatureText, said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """Return how an answer contradicts SMILE's best reference.
+    """Return features for an answer that contradicts SMILE's best reference.
 
-    `said` holds the answer's words with other forms of them, `asked` those of the question.
+    `said` contains the answer's words with their other forms, and `asked` the question's words.
 
     Returns:
-        `swapped`: if an answer's sentence replaces a new word of the reference by another word, the share of the
-        reference's words that it keeps (0 to below 1); otherwise 0. `opposite`: 1 if the answer has an antonym of a
-        reference's word, reverses a comparison, or differs in a negation; otherwise 0, also if two of these cancel out
-        ("A is older than B", "B is younger than A").
+        `swapped`: if a sentence of the answer replaces a word of the reference that the question lacks, the share of
+        the reference's words that the sentence keeps (0 to below 1); otherwise 0. `opposite`: 1 if the answer contains
+        an antonym of a reference word, reverses a comparison, or differs in a negation; otherwise 0. It is also 0 if
+        two of these cancel out ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
@@ -62,14 +62,14 @@ def contradiction_features(
     closest = _closest(reference, answer)
     turned = (
         antonym
-        + _negated_otherwise(_clauses(best.raw, _CLAUSE_END), clauses, asked)
-        + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
+        + _differs_in_negation(_clauses(best.raw, _CLAUSE_END), clauses, asked)
+        + (_reverses_comparison(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
     return {"swapped": swapped, "opposite": float(turned % 2)}
 
 
 def _closest(reference: Sequence[str], answer: FeatureText) -> Sequence[str]:
-    """Return the sentence of an answer with the most words of a reference."""
+    """Return the answer's sentence that shares the most words with a reference."""
     words = frozenset(reference)
     return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
 
@@ -80,7 +80,7 @@ def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def clause_words(text: str) -> tuple[str, ...]:
-    """Return folded words, with "not" as a separate word: "isn't" becomes "is not"."""
+    """Return the folded words of a clause, with "not" as a separate word: "isn't" becomes "is not"."""
     plain = text.replace("\u2019", "'").casefold()
     return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
 
@@ -95,12 +95,12 @@ def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[s
         elif step.tag == "replace":
             theirs = [word for word in sentence[step.dest_start : step.dest_end] if word not in known]
             wanted = [word for word in ours if word in new]
-            swapped |= any(_is_another(word, theirs) for word in wanted)
+            swapped |= any(_is_replaced(word, theirs) for word in wanted)
     return same / len(reference) if swapped else 0.0
 
 
-def _is_another(word: str, theirs: Sequence[str]) -> bool:
-    """Return whether words replace another one, and none of them is a spelling of it."""
+def _is_replaced(word: str, theirs: Sequence[str]) -> bool:
+    """Return True if `theirs` replaces `word` and contains no other spelling of it."""
     theirs = [other for other in theirs if other not in FUNCTION_WORDS]
     both = known_words()
     return bool(theirs) and not any(
@@ -110,16 +110,13 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
 
 
 def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) -> bool:
-    """Return whether an answer has an antonym of a word that it lacks, without negating it.
-
-    The question's words do not matter.
-    """
+    """Return True if a clause contains an antonym, and no clause negates an antonym."""
     found = [(clause, here) for clause in clauses if (here := opposites.intersection(clause))]
     return bool(found) and not any(_negated(clause, here) for clause, here in found)
 
 
-def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Return whether a sentence has the thing that the reference compares after "than"."""
+def _reverses_comparison(reference: Sequence[str], sentence: Sequence[str]) -> bool:
+    """Return True if a sentence names only after "than" what the reference compares: "B is older than A"."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
@@ -130,13 +127,14 @@ def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -
     return bool(compared.intersection(sentence[than:])) and not compared.intersection(sentence[:than])
 
 
-def _negated_otherwise(
+def _differs_in_negation(
     references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
 ) -> bool:
-    """Return whether only one has a negation: a reference, or the clause with the most of its words.
+    """Return True if either the reference or the answer's closest clause contains a negation, but not both.
 
-    The clause must have half of the words of the reference's longest clause, because "No, it does not" negates once but
-    has two negations. After a negative question both forms say the same.
+    The reference's longest clause is compared with the clause of the answer that shares the most words with it, at
+    least half: "No, it does not" has two negations but negates once. After a negative question, both forms mean the
+    same, so return False.
     """
     reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
     counted = _counted(reference)
@@ -152,7 +150,7 @@ def _counted(words: Sequence[str]) -> frozenset[str]:
 
 
 def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
-    """Return whether an odd number of negations comes shortly before the first of the `named` words."""
+    """Return True if there is an odd number of negations shortly before the first of the `named` words."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (

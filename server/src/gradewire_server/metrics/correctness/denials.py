@@ -1,4 +1,4 @@
-"""Find verdicts and denials: a yes when the reference says no, and a "not" before words of the reference."""
+"""Find verdicts and denials: a yes where the reference begins with no, and a "not" before the reference's words."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 _MOST_REFERENCES: Final = 32
 _EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
 _BEGIN: Final = 400
-"""Characters of a text in which to look for yes or no."""
+"""Number of characters at the beginning of a text in which to look for yes or no."""
 _LED: Final = re.compile(
     r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
     r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
@@ -23,16 +23,16 @@ _LED: Final = re.compile(
 _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
 
 _NEAR: Final = 8
-"""Words before a match in which a negation counts."""
+"""Number of words to look back for a negation before the reference's first word."""
 _MOST_BETWEEN: Final = 1
-"""Words between negation and match that are neither small words, nor the question's, nor of opinion.
+"""Maximum number of words between negation and match, not counting small words, the question's, and words of opinion.
 
-With more of them, the negation is about something else: "He did not go to school to help his father".
+With more words, the negation is about something else: "He did not go to school to help his father".
 """
 _HELD: Final = 2 / 3
-"""Share of a reference's words from which a clause states or denies the reference."""
+"""Minimum share of a reference's words in a clause that states or denies the reference."""
 _MOST_FRAME: Final = 32
-"""Words of a reference that may be stated the other way round; a longer one is an essay."""
+"""Maximum number of words of a reference to look for its opposite; a longer reference is an essay."""
 _MOST_DENIED: Final = 8
 
 _DENIALS: Final = NEGATIONS | {"false", "incorrect"}
@@ -44,26 +44,26 @@ _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
     r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
-"""After such a question a negation says the same: "She had no passport", if it asks for the missing thing."""
+"""Questions about what is missing, after which a negation agrees with the reference: "She had no passport"."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
-"""Words that deny the whole sentence after a negation: "I do not think that the largest city is Paris"."""
+"""Words with which a negation denies the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
-"""Small words, with "does" as its lemma: the dictionary takes it for a noun."""
+"""Small words. "doe" is the lemma of "does", since the dictionary takes "does" for a noun."""
 _IMPLIED: Final = frozenset({"without", "too", "against"})
 """Small words that negate by themselves: "too hot to drink"."""
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""For each this many words of the reference, its opposite may have one more other word."""
+"""Number of words in the reference for each additional word that its opposite may contain."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
-"""Words whose two sides swap in the opposite: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
-# A mark inside a number or a name ("10:30", "J.K. Rowling") ends no clause.
+"""Words whose antonym means the same if the sides swap: "B is below A" is "A is above B"."""
+# A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.
 _CLAUSE_END: Final = re.compile(
     r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
 )
 
 
 def led_verdict(text: str) -> bool | None:
-    """Return True for a text that begins with (or is) yes, False for no, None for neither.
+    """Return True if a text begins with a yes, False if it begins with a no, and None otherwise.
 
     "No, it does not", "yes because" and "False. The ..." count; "No one knows", "no water is lost", "true love" and
     "Yes Minister" do not.
@@ -74,13 +74,13 @@ def led_verdict(text: str) -> bool | None:
 
 
 def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Compare the yes or no of an answer with those of its references, the best one first.
+    """Compare an answer's yes or no with the references'; the best reference is the first.
 
     Returns:
-        `verdict`: 1 if both agree, 0 if not, NaN if either has no verdict; after a yes-or-no question, a negation in
-        the first clause counts as no. `verdict_conflict`: 1 if the best reference begins with yes or no, the answer
-        begins with the other one, and no other reference agrees with it. After a question with a negation, or with
-        "mind", nothing conflicts.
+        `verdict`: 1 if answer and best reference agree, 0 if not, NaN if either has no verdict. After a yes-or-no
+        question, a negation in the first clause counts as no. `verdict_conflict`: 1 if the best reference begins with
+        yes or no, the answer begins with the opposite, and no other reference agrees with the answer; otherwise 0. It
+        is always 0 after a question that contains a negation or "mind".
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -103,17 +103,18 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
 
 def _verdict_of_negation(text: str) -> bool | None:
-    """Return False if the first clause has a negation; otherwise None."""
+    """Return False if the first clause contains a negation; otherwise None."""
     first = _FIRST_CLAUSE_END.split(text[:_BEGIN], 1)[0]
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
 
 
 def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
-    """Return whether an answer denies the words of its references, or states the first one's opposite.
+    """Return True if an answer denies the words of its references, or states the first reference's opposite.
 
-    An answer denies a reference if "not" or the like comes shortly before it in all clauses that have most of its
-    words, unless another reference is stated without. "not only" is not a negation. If question or references have a
-    negation, nothing is denied. The opposite differs from the reference only by an antonym or a negation.
+    An answer denies a reference if "not" or the like comes shortly before the reference's words in all clauses that
+    contain most of them, unless it states another reference without a negation. "not only" is not a negation. If
+    question or references contain a negation, nothing is denied. The opposite differs from the reference only by an
+    antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
@@ -127,13 +128,13 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
             for reference in references
         ]
         return True in outcomes and False not in outcomes
-    return _turned(references[0], question, answer) and not any(
+    return _states_opposite(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
 
 
 def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
-    """Return whether an answer is a reference with "not" or "never" inside: "The sky is not blue"."""
+    """Return True if an answer is a reference with "not" or "never" inside: "The sky is not blue"."""
     words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
@@ -146,12 +147,12 @@ def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
 
 
 def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, begin: str) -> bool | None:
-    """Return whether an answer denies a reference; None if it lacks the reference."""
+    """Return True if an answer denies a reference, False if it states it, and None if it lacks the reference."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
     if len(named.intersection(answer.words)) < _HELD * len(named):
         return None
-    # Use words, since marks inside the reference ("St. Louis", "10, 200") would split it into clauses.
+    # Replace the reference by its words, since its punctuation ("St. Louis", "10, 200") would split clauses.
     written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
     text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
     clauses = [(*clause_words(clause), "") for clause in _CLAUSE_END.split(text) if clause.strip()]
@@ -162,14 +163,14 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
 
 
 def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureText) -> bool:
-    """Return whether a negation comes shortly before the first of the `named` words and applies to them."""
+    """Return True if a negation comes shortly before the first of the `named` words and applies to them."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (
         _NO_DENIALS.isdisjoint(words[:place])
         and any(
             word in _DENIALS
-            and not (word == "no" and words[position + 1].isdigit())  # a number: "No 10"
+            and not (word == "no" and words[position + 1].isdigit())  # "No 10" means number 10
             and _covers(words[position + 1 : place], question)
             for position, word in enumerate(words[first:place], first)
         )
@@ -177,18 +178,18 @@ def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureT
 
 
 def _covers(between: Sequence[str], question: FeatureText) -> bool:
-    """Return whether a negation applies to the words after `between`, not to these alone."""
+    """Return True if a negation before the words `between` applies to the words after them."""
     if not _OPINION.isdisjoint(between):
         return True
     others = [word for word in between if word not in _SMALL and word not in question.distinct]
     return len(others) <= _MOST_BETWEEN and not (others and "be" in between)
 
 
-def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
-    """Return whether an answer equals a reference without its negation, or with an antonym of one word.
+def _states_opposite(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
+    """Return True if an answer equals a reference without its negation, or with an antonym of one word.
 
-    It has no negation and few other words, and the shared words are in the same order: "B is below A" is not the
-    opposite of "A is above B".
+    The answer may contain only a few additional words, and must keep the order of shared words: "B is below A" is not
+    the opposite of "A is above B".
     """
     words = clause_words(reference.raw)[: _MOST_FRAME + 1]
     wanted = frozenset(words).difference(_SMALL, NEGATIONS)
@@ -212,7 +213,7 @@ def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) 
 
 
 def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
-    """Return whether a reference has one real negation: "no longer lit", not "No, it is lit" or "No 10"."""
+    """Return True if a reference contains one real negation: "no longer lit", not "No, it is lit" or "No 10"."""
     found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
     return (
         len(found) == 1

@@ -1,4 +1,4 @@
-"""Compute the features of an item from its texts and the terms of SMILE, and the numbers that describe its kind."""
+"""Compute an item's features from its texts and SMILE's terms, and the numbers that describe its input kind."""
 
 import re
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 
 RULED_OUT: Final = 0.4
-"""The highest probability of an answer that a rule calls wrong."""
+"""Maximum probability of an answer that a rule calls wrong."""
 
 _WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
-"""The preset's own weight: the terms must be of the reference in the fit, whatever weight `smile` was fitted to."""
+"""The preset's weight. It chooses the same best reference as when the fit was made, whatever weight `smile` uses."""
 
 _YES_NO: Final = frozenset(VOCABULARY["words"]["asks_yes_no"].split())
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
@@ -58,35 +58,36 @@ _QUESTION_WORDS: Final = {
 
 INPUT_KIND: Final = (
     "no_question",  # 1 without a question
-    *_QUESTION_WORDS,  # 1 for the first kind of its question; "what" after all others
-    "asks_yes_no",  # 1 if it begins with "is", "did" and the like
+    *_QUESTION_WORDS,  # 1 for the first pattern that the question matches; "what" comes last
+    "asks_yes_no",  # 1 if the question begins with "is", "did" and the like
     "question_words",  # ln(1 + words)
     "references",  # ln(1 + references)
     "reference_words",  # ln(1 + words) of SMILE's best reference
-    "reference_digits",  # share of its words with a digit
-    "reference_plain",  # share of its words like articles and pronouns: sentences have them, names do not
-    "reference_verdict",  # 1 if it begins with "yes", "no", "true" or the like
+    "reference_digits",  # share of the reference's words that contain a digit
+    "reference_plain",  # share of articles, pronouns and the like: sentences contain them, names do not
+    "reference_verdict",  # 1 if the reference begins with "yes", "no", "true" or the like
     "answer_words",  # ln(1 + words)
 )
-"""The names of the numbers, in order."""
+"""The names of the numbers that describe an item's input kind, in order."""
 
 _CANDIDATES: Final = 8
-"""References whose values are compared."""
+"""Maximum number of references whose values are compared."""
 
 MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Characters of all references together that features use, the best one's first."""
+"""Maximum number of characters that features use of all references together, starting with the best reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature, and its constraints in a fit.
+    """A feature, and its constraints in a fit.
 
     Attributes:
-        monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
-        width: Least width of the ramps at splits (`SoftTrees`); with narrower ones the last bits of vectors would
-            change a probability. 0 for values that do not depend on the rounding of vectors.
-        rules_out: True if a value from 1 on makes an answer wrong, whatever the trees say. Human labels hardly ever
-            cover answers that refuse, hedge or deny before the right words, so no fit can learn it.
+        monotone: 1 if a higher value must never lower the probability, -1 if it must never raise it, 0 if both are
+            allowed.
+        width: Minimum width of the ramps at splits (see `SoftTrees`). With narrower ramps, the last bits of vectors
+            would change a probability. 0 for values that do not depend on the rounding of vectors.
+        rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees' result. No fit can learn
+            this, because human labels hardly ever cover answers that refuse, hedge or deny before the right words.
     """
 
     name: str
@@ -98,17 +99,17 @@ class Feature:
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
 """The features, in order."""
 GRADER: Final = Feature("grader", 1, 0.25)
-"""The highest logit of a grader over its references; only if a grader is named."""
+"""The grader's highest logit over references; only used if the parameters name a grader."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
-    """Return the features, with a grader's at the end if one is named."""
+    """Return the features, with the grader's logit at the end unless `grader` is empty."""
     return (*FEATURES, GRADER) if grader else FEATURES
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
-    """One item, with index and terms of SMILE's best reference (preset one_pass). Its question may be blank."""
+    """An item, with the index and the terms of SMILE's best reference (preset one_pass). The question may be blank."""
 
     item: Item
     truncated: bool
@@ -118,10 +119,11 @@ class CorrectnessInputs:
 
 
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
-    """Request SMILE's needs for a checked item, and read on after the part that the encoder read.
+    """Request what SMILE needs for a checked item, and read the answer to its end, in pieces if necessary.
 
-    Windows in context are as good here as windows embedded alone, which are most of SMILE's cost. Vectors of the
-    question are left out: answers after it would add half of SMILE's cost (benchmarks/latency/correctness_cost.py).
+    Windows in context work as well here as windows that are embedded on their own, which are most of SMILE's cost. The
+    question is not embedded, since answers after the question would add half of SMILE's cost
+    (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
@@ -129,7 +131,7 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
     smile = grade(texts, similarities, parameters)
     if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
-        raise TypeError("SMILE has no score of its own similarities")
+        raise TypeError("SMILE's formula returned no score or no parts")
     return CorrectnessInputs(
         item=item,
         truncated=similarities.truncated,
@@ -168,7 +170,7 @@ def _question_word(question: FeatureText) -> dict[str, float]:
 class Values:
     """Matches between the values of an answer and of its references.
 
-    `matches` has the references with values by position; `closest` fits best, the first of equals.
+    `matches` contains, by index, the references with values. `closest` is the index of the first best match.
     """
 
     matches: dict[int, ValueMatch]
@@ -176,7 +178,7 @@ class Values:
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
-        """Compare the values of the first references; all texts are bounded."""
+        """Compare the answer's values with those of the first references."""
         matcher = ValueMatcher(question.raw, answer.raw)
         found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
         matches = {position: match for position, match in found.items() if match.wanted}
@@ -184,16 +186,17 @@ class Values:
 
     @property
     def matched(self) -> int | None:
-        """The position of a reference whose values are all in the answer; None without one."""
+        """The index of a reference whose values are all in the answer; None if there is no such reference."""
         found = self.closest is not None and self.matches[self.closest].found == self.matches[self.closest].wanted
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Return features of the reference whose values fit best; NaN if no reference has values.
+        """Return features of the reference whose values match best; NaN if no reference has values.
 
         Returns:
-            `value_recall`: share of its values that the answer has. `value_conflict`: share of its values with another
-            value of the same kind and unit in their place. `values_beside`: number of additional values of these kinds.
+            `value_recall`: the share of the reference's values that the answer contains. `value_conflict`: the share of
+            the reference's values that the answer replaces with a different value of the same kind and unit.
+            `values_beside`: the number of additional values of these kinds in the answer.
         """
         if self.closest is None:
             return {"value_recall": nan, "value_conflict": nan, "values_beside": nan}
@@ -231,7 +234,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
 
 
 def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
-    """Return SMILE's best reference, then the others in order, up to the limit of characters."""
+    """Return SMILE's best reference, then the other references in order, up to MAX_REFERENCES_CHARACTERS."""
     read: list[FeatureText] = []
     left = MAX_REFERENCES_CHARACTERS
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
@@ -243,7 +246,7 @@ def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
 
 
 def _of_words(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return features of words; `references` begin with SMILE's best one."""
+    """Return the features that compare words; SMILE's best reference is the first of `references`."""
     asked, said, best = question.distinct, found_forms(references, answer), references[0]
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]

@@ -1,4 +1,4 @@
-"""A fit of the metric: from features to a probability, and to the band of uncertain verdicts."""
+"""The metric's fit, which computes a probability and the band of uncertain verdicts from features."""
 
 import hashlib
 import re
@@ -20,11 +20,11 @@ from gradewire_server.metrics.correctness.trees import SoftTrees, TreeError
 F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
-"""Probability from which an answer counts as right."""
-# The same constants as in gradewire_stats.calibration.evaluate_fit, which makes fits, and RULED_OUT of `features`.
+"""Minimum probability of an answer that counts as right."""
+# gradewire_stats.calibration.evaluate_fit, which makes fits, has the same constants and RULED_OUT.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
+"""At confidence c, the band contains the share (c - 1/2) 5/4 of wrong verdicts, for example half of them at 0.9."""
 
 ID_CHARACTERS: Final = 12
 _FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")
@@ -40,11 +40,11 @@ class Band:
     upper: float
 
     def holds(self, probability: float) -> bool:
-        """Return whether a probability lies inside."""
+        """Return True if the band contains a probability."""
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Return this band, widened at either end by that share of the other band's excess."""
+        """Return this band, extended at each end by `share` of the distance to a wider band's end."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -57,9 +57,10 @@ EVERYTHING: Final = Band(0.0, 1.0)
 def _band(held_out: ConformalForm, confidence: float) -> Band:
     """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
 
-    A verdict is certain if only the other one is ruled out: "wrong" below the probability that nearly all right answers
-    reach, "right" above the one that nearly all wrong answers do not reach. The band also holds its share of the wrong
-    verdicts, and always 1/2. With too few rows, it extends to the end on that side.
+    A verdict is certain if the opposite verdict is ruled out: "wrong" below the probability that nearly all right
+    answers reach, "right" above the probability that nearly all wrong answers stay below. The band also contains a
+    share of the wrong verdicts (see _MISTAKEN_SLOPE), and always 1/2. If a class has too few rows, the band extends to
+    0 or 1 on its side.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
@@ -73,12 +74,12 @@ def _band(held_out: ConformalForm, confidence: float) -> Band:
 
 
 class FitError(ValueError):
-    """A stored fit cannot be used. The message gives the reason."""
+    """An unusable stored fit. The message says why it cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """The distance of an item from the fitted rows, at least 0, and the weight of "far" for it, 0 to 1."""
+    """An item's distance from the fitted rows, at least 0, and the weight `far` of the map for far items, 0 to 1."""
 
     distance: float
     far: float
@@ -89,9 +90,9 @@ class CorrectnessFit:
     """A fit for one model.
 
     Attributes:
-        identity: `fit_id` of the stored text.
-        columns: intp[used], positions of the metric's features that its trees use.
-        rules: intp[rules], positions of the features that rule an answer out from 1 on.
+        identity: The `fit_id` of the stored text.
+        columns: intp[used], the indices of the metric's features that the fit uses.
+        rules: intp[rules], the indices of the features that rule an answer out at a value of at least 1.
     """
 
     identity: str
@@ -101,13 +102,13 @@ class CorrectnessFit:
     trees: SoftTrees
 
     def raw(self, features: NDArray[np.float64]) -> float:
-        """Return log-odds before the map, for float64[features of the metric]; NaN if a feature does not apply."""
+        """Return the log-odds before the map; `features` are float64[metric's features], NaN if one does not apply."""
         used = features[self.columns]
         linear = 0.0 if self.form.linear is None else self.form.linear.sum_of(used)
         return self.form.base + self.trees.value(used) + linear
 
     def position_of(self, input_kind: NDArray[np.float64]) -> ItemPosition | None:
-        """Return the position of an item's kind, float64[len(INPUT_KIND)]; None if the fit has no rows."""
+        """Return the position of an item; `input_kind` is float64[len(INPUT_KIND)]. None if the fit has no rows."""
         rows = self.form.distance
         if rows is None:
             return None
@@ -115,15 +116,15 @@ class CorrectnessFit:
         return ItemPosition(distance, rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
-        """Return p(right), 0 to 1, for the metric's features at a position (None: near).
+        """Return p(right), 0 to 1, for the metric's features at a position; None means near.
 
-        At most RULED_OUT if a rule calls the answer wrong.
+        If a rule calls the answer wrong, p(right) is at most RULED_OUT.
         """
         learnt = self._learnt(features, position)
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
-        """Return whether a rule calls an answer wrong that the fit calls right, so that its verdict is uncertain."""
+        """Return True if a rule calls an answer wrong that the fit calls right; the verdict is then uncertain."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
@@ -137,7 +138,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Return the band of uncertain verdicts at `confidence` in (0, 1); it widens for far positions."""
+        """Return the band of uncertain verdicts at `confidence` in (0, 1), which is wider for far positions."""
         near, far = _band(self.form.conformal, confidence), self.form.far
         if position is None:
             return near
@@ -145,30 +146,30 @@ class CorrectnessFit:
 
 
 def check_fit_name(fit: str | None) -> None:
-    """Raise ParameterError unless a request's fit is empty or 8 to 64 hex digits."""
+    """Raise ParameterError unless the requested `fit` is empty or 8 to 64 hex digits."""
     if fit and _FIT_NAME.fullmatch(fit) is None:
         raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(fit)}")
 
 
 def check_identity(identity: str, named: str | None) -> None:
-    """Raise ParameterError if a request names another fit than the model has."""
+    """Raise ParameterError if a request names a fit that is not the model's."""
     if not identity.startswith(named or ""):
         raise ParameterError("fit", f"the model's fit is {identity} here, not {named}")
 
 
 def fit_id(text: str) -> str:
-    """Return the name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
+    """Return the ID of a fit in results: 12 hex digits of its stored text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
 def read_form(text: str, kind: type[F], *, version: int) -> F:
-    """Parse and check a stored fit of a kind (with a `metric_version`).
+    """Parse and check the JSON text of a stored fit; `kind` is its class.
 
     Raises:
-        FitError: It is too long, has another form, or is for another version of the metric.
+        FitError: The text is too long, does not follow the format, or is for a different version of the metric.
     """
     if len(text) > MAX_TEXT_CHARACTERS:
-        raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are allowed")
+        raise FitError(f"has {len(text)} characters; at most {MAX_TEXT_CHARACTERS} are allowed")
     try:
         form = kind.model_validate_json(text)
     except ValidationError as error:
@@ -181,13 +182,13 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Read a stored fit (JSON, see docs/reference/correctness.md) and check everything that its use relies on.
+    """Parse a stored fit (JSON, see docs/reference/correctness.md) and check everything that its use relies on.
 
     `known` are the metric's features in order.
 
     Raises:
-        FitError: It has another form, is for another version of the metric, or uses a feature that this version lacks;
-            or it is not monotone, or steeper than allowed, for a feature with that constraint.
+        FitError: The text does not follow the format, is for a different version of the metric, or uses a feature that
+            this version lacks; or the fit is not monotone or is too steep for a feature with such a constraint.
     """
     form = read_form(text, FitForm, version=version)
     columns = _columns(form, known)
@@ -206,7 +207,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
 
 @lru_cache(maxsize=8)
 def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CorrectnessFit | str:
-    """Return `read_fit`, cached per text and process, or the reason why the fit cannot be used."""
+    """Return the result of `read_fit`, cached, or a message that says why the fit cannot be used."""
     try:
         return read_fit(text, known, version=version)
     except FitError as error:
@@ -223,9 +224,9 @@ def _columns(form: FitForm, known: Sequence[Feature]) -> NDArray[np.intp]:
             raise FitError(f"features: this version of the metric has no feature {feature.name!r}")
         rule = known[positions[feature.name]]
         if rule.monotone and feature.monotone != rule.monotone:
-            raise FitError(f"features: {feature.name} must be monotone {rule.monotone:+d}")
+            raise FitError(f"features: {feature.name} must have monotone {rule.monotone:+d}")
         if feature.width < rule.width:
-            raise FitError(f"features: {feature.name} must have ramps at least {rule.width:g} wide")
+            raise FitError(f"features: {feature.name} must have a width of at least {rule.width:g}")
     return np.array([positions[name] for name in names], dtype=_INT)
 
 
@@ -236,4 +237,4 @@ def _check_linear(form: FitForm) -> None:
         raise FitError(f"linear: has {len(form.linear.weight)} weights for {len(form.features)} features")
     for feature, weight in zip(form.features, form.linear.weight, strict=True):
         if feature.monotone * weight < 0:
-            raise FitError(f"linear: {feature.name} breaks its direction")
+            raise FitError(f"linear: the weight of {feature.name} has the wrong sign")

@@ -1,4 +1,4 @@
-"""The stored form of a `correctness` fit (docs/reference/correctness.md), with checks; lists become arrays."""
+"""The stored format of a `correctness` fit (docs/reference/correctness.md), with checks; lists become arrays."""
 
 from bisect import bisect_right
 from functools import cached_property
@@ -22,7 +22,7 @@ _LEAST_RAMP: Final = 1e-3
 _ROUNDING: Final = 1e-9
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
-LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # sums of all trees stay finite
+LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # the sum over all trees stays finite
 Value = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 Scale = Annotated[float, Field(ge=1e-6, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
-    """Return the schema that reads a list of `least` to `most` items as an array."""
+    """Return a schema that converts a list of `least` to `most` items to an array."""
     items = Annotated[list[item], Field(min_length=least, max_length=most)]
 
     def read(found: list[Any]) -> NDArray[Any]:
@@ -51,7 +51,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     columns_alike: ClassVar[tuple[str, ...]] = ()
-    """Fields with equal numbers of entries."""
+    """The names of fields that must have equal lengths."""
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
@@ -61,7 +61,7 @@ class _Form(BaseModel):
 
 
 class FeatureForm(_Form):
-    """A feature. With width 0 its ramps are hard splits. Servers use the metric's own `rules_out`."""
+    """A feature. With width 0, its splits are hard. Servers ignore `rules_out` here and use the metric's."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -72,7 +72,7 @@ class FeatureForm(_Form):
     @classmethod
     def _has_a_slope(cls, width: float) -> float:
         if 0 < width < _MIN_WIDTH:
-            raise ValueError(f"must be 0, or {_MIN_WIDTH:g} and more: a ramp needs a finite slope")
+            raise ValueError(f"must be 0 or at least {_MIN_WIDTH:g}, because a ramp needs a finite slope")
         return width
 
 
@@ -80,11 +80,12 @@ class TreesForm(_Form):
     """The nodes of all trees; a child comes after its parent.
 
     Attributes:
-        roots: intp[trees], positions.
-        feature: intp[nodes], the feature that splits the node; -1 for a leaf.
+        roots: intp[trees], the indices of the root nodes.
+        feature: intp[nodes], the index of the feature that splits the node; -1 for a leaf.
+        threshold: float64[nodes], the feature's value at which the node splits.
         missing_left: bool[nodes], True if items without the feature go left.
-        left: intp[nodes], position of the left child, like `right` for the right one; -1 for a leaf.
-        value: float64[nodes], log-odds that a leaf adds; unused in other nodes.
+        left: intp[nodes], the index of the left child; -1 for a leaf. `right` is the same for the right child.
+        value: float64[nodes], the log-odds that a leaf adds; unused in nodes that split.
     """
 
     columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
@@ -99,7 +100,7 @@ class TreesForm(_Form):
 
 
 class MapForm(_Form):
-    """A map of log-odds to probability, linear between the points and constant outside."""
+    """A map from log-odds to a probability, linear between the points and constant outside."""
 
     columns_alike = ("log_odds", "probability")
 
@@ -111,7 +112,7 @@ class MapForm(_Form):
         if np.any(np.diff(self.log_odds) <= 0):
             raise ValueError("log_odds are not strictly ascending")
         if np.any(np.diff(self.probability) < 0):
-            raise ValueError("probability must not fall, or a better answer would get a lower one")
+            raise ValueError("probability must not fall, because a better answer would get a lower probability")
         return self
 
     def p_right(self, log_odds: float) -> float:
@@ -120,10 +121,10 @@ class MapForm(_Form):
 
 
 class RanksForm(_Form):
-    """Some order statistics of held-out probabilities of one class, which has `count` rows.
+    """Order statistics of one class's probabilities in `count` held-out rows.
 
-    `ranks` ascend strictly, 1 to count: for right answers from the lowest probability up, for wrong ones from the
-    highest down.
+    `ranks` ascend strictly, from 1 to at most `count`. Right answers are ranked from the lowest probability up, wrong
+    answers from the highest probability down.
     """
 
     columns_alike = ("ranks", "values")
@@ -140,17 +141,17 @@ class RanksForm(_Form):
         return self
 
     def edge(self, beyond: float) -> float | None:
-        """Return the value with at most the share `beyond` of the rows beyond it; None with too few rows.
+        """Return the value beyond which at most the share `beyond` of rows lies; None if there are too few rows.
 
-        For n held-out rows and an exchangeable new one, the new one is beyond the k-th value with a probability of at
-        most k / (n + 1).
+        For n held-out rows and an exchangeable new row, the new row lies beyond the k-th value with a probability of
+        at most k / (n + 1).
         """
         row = bisect_right(self.ranks, int(beyond * (self.count + 1) + _ROUNDING)) - 1
         return self.values[row] if row >= 0 else None
 
 
 class ConformalForm(_Form):
-    """Probabilities of right and wrong answers; `mistaken`: certainty, max(P, 1 - P), of wrong verdicts."""
+    """Probabilities of right and wrong answers; `mistaken` has the certainties, max(P, 1 - P), of wrong verdicts."""
 
     right: RanksForm
     wrong: RanksForm
@@ -161,12 +162,12 @@ class ConformalForm(_Form):
         right, wrong = self.right.values, self.wrong.values
         mistaken = [] if self.mistaken is None else self.mistaken.values
         if sorted(right) != right or any(sorted(each, reverse=True) != each for each in (wrong, mistaken)):
-            raise ValueError("values of right must not fall with their rank, those of wrong and mistaken must not rise")
+            raise ValueError("values of right must not fall with rank, and values of wrong and mistaken must not rise")
         return self
 
 
 class LinearForm(_Form):
-    """Log-odds per unit of each feature. A feature is clipped to low and high, or `missing` if absent."""
+    """Log-odds per unit of each feature. A value is clipped to `low` and `high`; `missing` replaces a missing value."""
 
     columns_alike = ("weight", "low", "high", "missing")
 
@@ -182,25 +183,25 @@ class LinearForm(_Form):
         return self
 
     def sum_of(self, features: Floats) -> float:
-        """Return the log-odds for float64[used features]; NaN if a feature does not apply."""
+        """Return the log-odds for float64[used features], with NaN for features that do not apply."""
         known = np.where(np.isnan(features), self.missing, np.clip(features, self.low, self.high))
         return float(self.weight @ known)
 
 
 class DistanceBandForm(_Form):
-    """The meaning of log-odds for items far from the fitted rows."""
+    """The map and bands for items far from the fitted rows."""
 
     map: MapForm
     conformal: ConformalForm
 
 
 class DistanceForm(_Form):
-    """The distance of an item from its `nearest` fitted rows, in units of `scale`.
+    """The rows and limits that determine an item's distance from the `nearest` fitted rows, in units of `scale`.
 
     Attributes:
-        shape: Names of the numbers that describe an item's kind.
-        near: Distance up to which an item is near.
-        far: Distance from which it is far.
+        shape: The names of the numbers that describe an item's input kind.
+        near: Maximum distance of a near item.
+        far: Minimum distance of a far item.
     """
 
     shape: Annotated[list[str], Field(min_length=1, max_length=_MAX_FEATURES)]
@@ -215,38 +216,38 @@ class DistanceForm(_Form):
         if len(set(self.shape)) < len(self.shape):
             raise ValueError("a name occurs in shape twice")
         if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
-            raise ValueError("scale or a row has another length than shape")
+            raise ValueError("the length of scale or a row differs from the length of shape")
         if self.nearest > len(self.rows):
             raise ValueError("nearest exceeds the number of rows")
         if self.far - self.near < _LEAST_RAMP:
-            raise ValueError(f"far must be at least {_LEAST_RAMP:g} above near")
+            raise ValueError(f"far must exceed near by at least {_LEAST_RAMP:g}")
         if unknown := set(self.shape).difference(INPUT_KIND):
-            raise ValueError(f"this version of the metric has no number {unknown.pop()!r}")
+            raise ValueError(f"this version of the metric has no number named {unknown.pop()!r}")
         return self
 
     @cached_property
     def matrix(self) -> Floats:
-        """The rows, float64[rows, numbers of shape]."""
+        """The rows, float64[rows, len(shape)]."""
         return np.array(self.rows)
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """The positions of `shape` in INPUT_KIND."""
+        """The indices in INPUT_KIND of the names in `shape`."""
         return np.array([INPUT_KIND.index(name) for name in self.shape], dtype=np.intp)
 
     def distance(self, input_kind: Floats) -> float:
-        """Return the mean Euclidean distance of finite float64[len(INPUT_KIND)] to the nearest rows, at least 0."""
+        """Return the mean Euclidean distance to the nearest rows; `input_kind` is finite float64[len(INPUT_KIND)]."""
         apart = self.matrix - input_kind[self.columns] / self.scale
         squares = np.add.reduce(apart * apart, axis=1)
         return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
 
     def far_share(self, distance: float) -> float:
-        """Return 0 for near, 1 for far distances, and linear values between them."""
+        """Return 0 for a near distance, 1 for a far distance, and interpolate linearly in between."""
         return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
 
 
 class VersionedForm(BaseModel):
-    """A stored fit. Other fields are its provenance, which affects no score."""
+    """A stored fit. Additional fields in the file are its provenance and do not affect scores."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -255,7 +256,7 @@ class VersionedForm(BaseModel):
 
 
 class FitForm(VersionedForm):
-    """A whole fit of `correctness`. Its own map and bands are for items near the fitted rows."""
+    """A whole fit of `correctness`. `map` and `conformal` are for items near the fitted rows."""
 
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -270,7 +271,7 @@ class FitForm(VersionedForm):
     far: DistanceBandForm | None = None
 
     @model_validator(mode="after")
-    def _far_of_something(self) -> Self:
+    def _far_has_distance(self) -> Self:
         if self.far is not None and self.distance is None:
-            raise ValueError("far needs a distance, since without one no item is far")
+            raise ValueError("far needs distance, because no item is far without it")
         return self

@@ -1,4 +1,4 @@
-"""Find answers that leave the choice to the reader: several candidates of which one may be right."""
+"""Find answers that list several candidates and leave the choice to the reader."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -10,31 +10,32 @@ from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words
 
 _MAX_HEDGED_CHARACTERS: Final = 1024
-"""Characters of an answer that only lists candidates; a longer one says more."""
+"""Maximum number of characters of an answer that only lists candidates. A longer answer does more than that."""
 _MOST_CANDIDATES: Final = 32
 _LONGEST_CANDIDATE: Final = 8
-"""Words of a candidate; a longer one is a sentence."""
+"""Maximum number of words of a candidate; more words are a sentence."""
 _LEAST_LIST: Final = 5
-"""Candidates of a list of names or numbers without "or" or a hedge, of which only one is right."""
+"""Minimum number of names or numbers in a list without "or" or a hedge; only one of them may be right."""
 _LEAST_MARKED: Final = 3
-"""Candidates between slashes, semicolons or question marks; two may be one thing: "football/soccer"."""
+"""Minimum number of candidates between slashes, semicolons or question marks. Two may mean one thing:
+"football/soccer"."""
 _MOST_OTHERS: Final = 8.0
 _MOST_NAMES: Final = 2
-"""Candidates that may be one thing with several names."""
+"""Maximum number of candidates that may be names for one thing."""
 
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
 _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
-# A question for one of several possibilities or names may be answered with several.
+# A question that asks for one of several possibilities or names may be answered with several.
 _ASKS_FOR_ONE_OF: Final = re.compile(
     r"\b(?:may|might|could|possibl[ey]|likely|probably|examples?|name|called|terms?|known as|means?|synonyms?|unit"
     r"|also)\b|^\W*where\b"
 )
 _ALIKE: Final = 0.75
-"""Similarity of two candidates, by edits, above which they are two spellings of one name: "Tehran or Teheran"."""
-# "A, or B" is often one thing in two wordings.
+"""Edit similarity above which two candidates are spellings of one name: "Tehran or Teheran"."""
+# "A, or B" often means one thing in two wordings.
 _SPELT_OUT: Final = re.compile(r",\s*or\b")
 _IF_NOT: Final = r"if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)"
 _HEDGE: Final = re.compile(
@@ -46,8 +47,8 @@ _IN_EACH_HEDGE: Final = (
     "could", "might", "may", "perhaps", "possib", "vielleicht", "candidate", "or else", "either", "one of ", "any of ",
     "cannot", "can't", "sure", "frage", "question", "if ",
 )  # fmt: skip
-"""Each hedge contains one of these; searching for them first is faster."""
-# Talk about candidates that is not a candidate.
+"""Substrings to search for first, which is faster; each hedge contains at least one."""
+# Phrases about candidates that are not candidates.
 _TALK: Final = re.compile(
     r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"
     rf"|i'd say|i'm not sure|{_IF_NOT}(?: it)?(?: either)?|which(?: one)?$"
@@ -58,7 +59,7 @@ _TALK: Final = re.compile(
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
 _CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
-"""Words that make a part a clause."""
+"""Words that show that a part of a list is a clause."""
 _WORD: Final = re.compile(r"\w+")
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
@@ -67,12 +68,13 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return how many other candidates an answer names besides a reference, without choosing; 0 to 8.
+    """Return the number of candidates that an answer names in addition to a reference, without a choice; 0 to 8.
 
-    Only answers that are nothing but candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or
-    else Paris", "yes and no", and lists of five and more with one right one. Two names of one thing do not count ("a
-    goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), nor alternatives that a reference or the question offers,
-    lists with several right ones, "ten or more", and possibilities if the question asks for them.
+    Only answers that consist of candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or else
+    Paris", "yes and no", and lists of at least five candidates with one right one. These do not count: two names for
+    one thing ("a goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), alternatives that a reference or the
+    question offers, lists with several right candidates, "ten or more", and possibilities if the question asks for
+    them.
     """
     raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
     if len(raw) > _MAX_HEDGED_CHARACTERS or any(
@@ -104,36 +106,39 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Counting the first letters takes a twentieth of the time, and most answers have too few.
+    # Count simple strings first: it needs a twentieth of the time, and most answers have too few.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 
 def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
-    """Return whether an answer repeats the question, and so names one thing twice."""
+    """Return True if an answer repeats words of the question, and therefore names one thing twice."""
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
 def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
-    """Return the candidates without a reference; none if no candidate has one, or `several` may and do."""
+    """Return the candidates that are not right.
+
+    Return none if no candidate contains a reference, or if `several` candidates may be right and more than one is.
+    """
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
     holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
     if not holding or (several and len(holding) > 1):
         return []
-    others = [part for part in parts if part not in holding and _is_another(part, known, asked)]
+    others = [part for part in parts if part not in holding and _has_new_word(part, known, asked)]
     if several:
         figures = any(_has_digit(part) for part in holding)
         others = [part for part in others if _has_digit(part) is figures]
         return others if len(others) >= _LEAST_LIST - 1 else []
     if len(parts) > _MOST_NAMES:
         return others
-    return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
+    return [part for part in others if not any(_may_mean_the_same(part - asked, right - asked) for right in holding)]
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
-    """Return the words of each part between "or", commas and the like; none if a part is a clause."""
+    """Return the words of each candidate between "or", commas and the like; empty if one is a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
@@ -145,7 +150,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Return whether a text, without its asides, lists candidates."""
+    """Return True if a text without asides lists candidates."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
@@ -155,12 +160,15 @@ def _is_list(text: str, parts: int, ors: int) -> bool:
     return parts > _MOST_NAMES or not (_SPELT_OUT.search(lower) or _SUBJECT.match(lower))
 
 
-def _is_another(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
+def _has_new_word(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
     return any(word not in known and word not in asked and word not in _NO_CANDIDATES for word in part)
 
 
-def _is_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two candidates may name one thing: a shared word, an initial, another spelling or unit."""
+def _may_mean_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return True if two candidates may mean one thing.
+
+    Signs of this are similar words, equal first letters if one is an initial, or numbers with different units.
+    """
     if _has_digit(one) and _has_digit(other):
         units = [
             frozenset(word for word in words if word.isalpha() and word not in STOP_WORDS) for words in (one, other)

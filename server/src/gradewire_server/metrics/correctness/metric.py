@@ -44,19 +44,19 @@ from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 VERSION: Final = 2
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
-"""References for a grader: each costs a pass over the answer."""
+"""Maximum number of references for a grader, since each costs a pass over the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A grader's highest logit over its references; `truncated` if it did not read a whole text."""
+    """A grader's highest logit over the item's references; `truncated` is True if the grader did not read all text."""
 
     logit: float
     truncated: bool
 
 
 def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
-    """Request grades for the references closest to the answer, with the best one of the features first."""
+    """Request the answer's grades with the references from `closest_references`."""
     references = closest_references(inputs)
     grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
@@ -64,9 +64,10 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Return the best reference and up to two others, by the share of their words in the answer.
+    """Return the indices of SMILE's best reference and of up to two more, by the share of their words in the answer.
 
-    Vectors are not used: their last bits differ between batches, which would choose between equally close references.
+    Vectors are not used, because their last bits differ between batches and would decide between equally close
+    references.
     """
     references = inputs.item.references
     others = [index for index in range(len(references)) if index != inputs.best]
@@ -87,7 +88,7 @@ class CorrectnessParameters(Parameters):
     """The parameters of `correctness` (see types.proto); `calibration` names the source of `fit`.
 
     Raises:
-        ParameterError: The confidence is out of range, or the fit is not 8 to 64 hex digits.
+        ParameterError: `confidence` is out of range, or `fit` is not 8 to 64 hex digits.
     """
 
     model: str = ""
@@ -103,7 +104,11 @@ class CorrectnessParameters(Parameters):
         check_fit_name(self.fit)
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with the model's fit; ParameterError if it is missing, another one or unusable."""
+        """Return the parameters with the model's fit.
+
+        Raises:
+            ParameterError: The model's fit is missing or unusable, or is not the requested fit.
+        """
         if self.features_only:
             return self
         check_readable(metadata)
@@ -122,7 +127,7 @@ class Correctness:
         name="correctness",
         version=VERSION,
         description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
-        "labelled answers; correct from 0.5, with the warning UNCERTAIN if that verdict is not reliable.",
+        "labelled answers; correct from 0.5, with the warning UNCERTAIN if the verdict is not reliable.",
         citation="gradewire, docs/reference/correctness.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",
         needs_model=True,
@@ -135,7 +140,7 @@ class Correctness:
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """Request SMILE's rounds (preset one_pass), and a grader's round if one is named."""
+        """Grade with SMILE's rounds (preset one_pass), and with a grader's round if the parameters name a grader."""
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
@@ -145,7 +150,7 @@ class Correctness:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Request every reference and its keywords, like SMILE."""
+        """Request the vectors of each reference and its keywords, like SMILE."""
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -157,27 +162,27 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
 
 
 def _without_fit(metadata: ModelMetadata) -> str:
-    """Return the remedy for a model without a fit for this version and the named grader."""
+    """Return a message with advice for a model that has no fit for this version and the named grader."""
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         return (
             f"this encoder has no fit for correctness with grader {grader}. Fit one with `gradewire calibrate FILE "
-            f"--metric 'correctness?grader={grader}'`, or leave grader out"
+            f"--metric 'correctness?grader={grader}'`, or omit grader"
         )
     old = next((version for metric, version in metadata.outdated if metric == "correctness"), None)
     if old is not None:
         return (
-            f"this encoder's fit is for correctness/{old}, but this release computes correctness/{VERSION}. A model of "
-            f"the catalog gets its new fit with `gradewire models build NAME`. For any other, {_REMEDY}"
+            f"this encoder's fit is for correctness/{old}, but this release computes correctness/{VERSION}. For a "
+            f"catalog model, get the new fit with `gradewire models build NAME`. For any other model, {_REMEDY}"
         )
     return (
-        f"this encoder has no fit for correctness: {_REMEDY}, or take a model of the catalog that has one (one that an "
-        "earlier release built gets it by `gradewire models build NAME`)"
+        f"this encoder has no fit for correctness: {_REMEDY}, or use a catalog model that has a fit (if an earlier "
+        "release built the model, run `gradewire models build NAME` again)"
     )
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """Return the model's fit, or the reason why it has no usable one."""
+    """Return the model's fit, or a message that says why it has no usable fit."""
     stored = _stored(metadata)
     if stored is None:
         return _without_fit(metadata)
@@ -187,13 +192,13 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
         return f"this encoder's fit for correctness cannot be used ({found}): {_REMEDY} again"
     if found.form.model_digest != metadata.digest:
         return (
-            f"this encoder's fit for correctness was made for the digest {found.form.model_digest[:12]}, "
-            f"and it has {metadata.digest[:12]}: {_REMEDY} again"
+            f"this encoder's fit for correctness was made for an encoder with the digest "
+            f"{found.form.model_digest[:12]}, but this encoder has {metadata.digest[:12]}: {_REMEDY} again"
         )
     if found.form.grader_digest != digest:
         return (
-            f"this encoder's fit for correctness was made with a grader of the digest "
-            f"{found.form.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
+            f"this encoder's fit for correctness was made for a grader with the digest "
+            f"{found.form.grader_digest[:12] or 'none'}, but {grader} has {digest[:12]}: {_REMEDY} again"
         )
     return found
 
@@ -219,7 +224,7 @@ def _result(
     position = fit.position_of(kind)
     probability = fit(values, position)
     if not math.isfinite(probability):
-        message = f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
+        message = f"the encoder's fit {fit.identity} returned no probability for this item: {_REMEDY} again"
         raise FailureError(Failure(Status.INTERNAL, message))
     band = fit.band(confidence, position)
     reason = ""

@@ -1,4 +1,4 @@
-"""Find answers that refuse to answer, or say that the answer cannot be known."""
+"""Find answers that refuse to answer, or claim that the answer cannot be known."""
 
 import re
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from typing import Final
 from gradewire_server.metrics.correctness.words import FeatureText, folded_words, plain
 
 _OPENING: Final = 240
-"""Characters in which a refusal must begin."""
+"""Number of characters at the start of an answer in which a refusal must begin."""
 
 _REFUSAL: Final = re.compile(
     r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
-"""Phrases that the feature counts."""
+"""The phrases that `refusals` counts."""
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Each refusal contains one of these; searching for them first takes a tenth of the time in a text without."""
+"""Substrings to search for first, which is ten times as fast; each refusal contains at least one."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -26,7 +26,7 @@ _TO_KNOW: Final = (
     r"(?:determin|answer|found|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
     r"|estimat|find|access|give)"
 )
-# Refusals are not about others in a story: "she couldn't find her brother", "the treasure could not be found".
+# A refusal has no third person as its subject: "she couldn't find her brother", "the treasure could not be found".
 _NOBODY: Final = (
     r"(?:^\W*|[,;:(\u2013\u2014]\s*|\b(?:i|i'm|we|we're|it|it's|one|but|and|is|therefore|so|sorry|unfortunately) )"
 )
@@ -56,34 +56,35 @@ _REFUSES: Final = re.compile(
     rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
 )
 _IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
-"""Each phrase that refuses contains one of these."""
+"""Substrings to search for first; each phrase that refuses contains at least one."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
-"""If a reference uses the first person, an answer in it reports somebody's words, not its own ignorance."""
+"""Words of the first person. If a reference uses it, an answer in the first person quotes somebody and is no
+refusal."""
 _EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
 _RECKONS: Final = re.compile(
     r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
     r"|result(?:s|ing)? (?:is|of|in))\b"
 )
-# An answer may follow one of these after all.
+# Words after which an answer may follow in spite of a refusal.
 _TURN: Final = re.compile(
     r"\b(?:but|however|nevertheless|nonetheless|yet|still|though|although|as of|based on|here|i (?:think|believe)"
     r"|answer is|therefore|thus|hence|likely|probably|(?:should|must|would) be)\b"
 )
 _NO_TURN: Final = re.compile(r"\b(?:i(?:'m| am) )?sorry,? but\b|\bunfortunately,? but\b")
 _HELD: Final = 0.5
-"""Share of the reference's new words, or of the question's, from which a clause after a refusal answers."""
+"""Minimum share of the reference's new words, and of the question's words, in a clause that answers after a refusal."""
 _CLAUSE_END: Final = re.compile(r"[,;](?!\d)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return how an answer refuses; the best reference comes first.
+    """Return features for an answer that refuses; the best reference is the first.
 
     Returns:
-        `refusals`: number of phrases of refusal or ignorance. `refused`: 1 if its beginning says that the answer cannot
-        be known, found or given, before any word of the best reference, and nothing later takes that back; otherwise 0.
-        Later words of the reference count only if their clause repeats the question or comes to a result. If a
-        reference itself refuses, an answer cannot be a refusal.
+        `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the answer begins with a claim that
+        the answer cannot be known, found or given, before any word of the best reference, and nothing later retracts
+        it; otherwise 0. Words of the reference retract it only in a clause that repeats the question or reaches a
+        result. If a reference refuses, an answer cannot be a refusal.
     """
     said = plain(answer.raw)
     phrases = len(_REFUSAL.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
@@ -117,7 +118,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return whether the text after a refusal, beginning with the rest of its sentence, answers after all."""
+    """Return True if the text after a refusal answers after all; `behind` begins with the rest of its sentence."""
     if _TURN.search(behind[0]):
         return True
     return any(
@@ -128,9 +129,9 @@ def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText
 
 
 def _answers(text: str, new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return whether a clause has most of a reference's new words, and repeats the question or calculates.
+    """Return True if a clause contains most of a reference's new words, and repeats the question or calculates.
 
-    After a refusal to answer exactly (`loosely`), or as a line of its own, every clause with these words answers.
+    With `loosely`, after a refusal to answer exactly, each clause with these words answers.
     """
     asked = frozenset(question.content)
     for clause in _CLAUSE_END.split(text):

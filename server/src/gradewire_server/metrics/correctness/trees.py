@@ -1,16 +1,16 @@
-"""Boosted trees with ramps as splits, evaluated for one item in a few numpy operations.
+"""Boosted trees with ramps instead of hard splits, evaluated for one item in a few numpy operations.
 
-With a hard split on a cosine, the last bit of a vector could change a probability by points, so that the same item
-would get another score in another batch. A split on a feature of width w therefore sends the share
+With a hard split on a cosine, the last bit of a vector could change a probability by several points, so that an item
+would get different scores in different batches. A split on a feature of width w therefore sends the share
 
     clip((x - threshold) / w + 1/2, 0, 1)
 
 of an item to the right and the rest to the left. A tree's value is the mean of its leaves, weighted by the shares that
-reach them. That is the mean of the hard tree over thresholds shifted independently by up to w/2. If every such tree is
-monotone in a feature, the soft tree is too. Width 0 is the ordinary hard split: x <= threshold goes left.
+reach them. It equals the mean of hard trees with thresholds shifted independently by up to w/2. If every hard tree is
+monotone in a feature, the soft tree is monotone, too. Width 0 is a hard split: x <= threshold goes left.
 
-Source: trees as in Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine"; soft splits as in
-Irsoy, Yildiz and Alpaydin 2012, "Soft Decision Trees", with ramps instead of sigmoids.
+Sources: Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", for the trees; Irsoy, Yildiz and
+Alpaydin 2012, "Soft Decision Trees", for soft splits, which have ramps instead of sigmoids here.
 """
 
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.correctness.fit_form import TreesForm
 
 MAX_LEVELS: Final = 64
-"""Levels of a tree; each costs every item a few operations."""
+"""Maximum number of levels of a tree. Each level costs every item a few operations."""
 
 
 class TreeError(ValueError):
-    """The nodes are not valid trees, or not monotone as required. The message names the node."""
+    """Nodes that are not valid trees or violate a monotone constraint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """Nodes of one depth: their values, those that split, and their range in the arrays of splits."""
+    """The nodes at one depth: their values, the indices of nodes that split, and their range in the split arrays."""
 
     values: NDArray[np.float64]
     splits: NDArray[np.intp]
@@ -41,12 +41,13 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftTrees:
-    """Trees in arrays by level, from the roots down.
+    """Trees in arrays that are ordered by level, from the roots down.
+
+    `feature`, `threshold` and `missing_left` are those of `TreesForm`, for the nodes that split.
 
     Attributes:
-        feature: intp[splits], like `TreesForm` but by level; also float64 `threshold` and bool `missing_left`.
-        ramps: intp[ramps], positions of splits that are not steps.
-        scale: float64[ramps], 1 / width of these.
+        ramps: intp[ramps], the indices of splits that are not hard.
+        scale: float64[ramps], 1 / width of each ramp.
     """
 
     levels: tuple[_Level, ...]
@@ -61,12 +62,12 @@ class SoftTrees:
         """Check the nodes and sort them by level.
 
         Args:
-            nodes: Nodes as read, with any integers.
+            nodes: The parsed nodes, whose integers are not validated.
             widths: float64[features], at least 0.
             monotone: int8[features]: 1 if the sum must not fall as the feature grows, -1 if it must not rise.
 
         Raises:
-            TreeError: They are not trees, or a split on a monotone feature does not separate its sides.
+            TreeError: The nodes are not trees, or a split violates a monotone constraint.
         """
         levels = _levels(nodes, len(widths))
         values = np.where(nodes.feature < 0, nodes.value, 0.0)
@@ -89,7 +90,7 @@ class SoftTrees:
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
-        """Return the sum over all trees for float64[features]; NaN if a feature does not apply."""
+        """Return the sum over all trees for float64[features], with NaN for features that do not apply."""
         found = features[self.feature]
         share = (found > self.threshold).astype(np.float64)
         with np.errstate(over="ignore"):  # a split that only tests for a feature's presence has a huge threshold
@@ -108,7 +109,7 @@ class SoftTrees:
 
 
 def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
-    """Return positions of the nodes by depth; after a level's splits, all left children, then all right ones.
+    """Return the nodes' indices by depth; each level has all left children first, then all right children.
 
     Raises:
         TreeError: A node has two parents or none, comes before its parent, or splits by an unknown feature.
@@ -120,11 +121,11 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
     if children.size and (np.any(children <= np.tile(parents, 2)) or children.max() >= count):
         raise TreeError("a child comes before its parent or does not exist")
     if nodes.roots.size == 0 or nodes.roots.min() < 0 or nodes.roots.max() >= count:
-        raise TreeError("no root, or a root that is not a node")
+        raise TreeError("there is no root, or a root is not a node")
     if nodes.feature.max() >= features:
         raise TreeError(f"a node splits by feature {int(nodes.feature.max())}, but there are only {features}")
     if np.any(np.bincount(np.concatenate((nodes.roots, children)), minlength=count) != 1):
-        raise TreeError("a node has two parents, or none and is not a root")
+        raise TreeError("a node has two parents, or is neither a root nor a child")
     levels = [nodes.roots]
     while np.any(inner[levels[-1]]):
         if len(levels) == MAX_LEVELS:
@@ -135,9 +136,9 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raise TreeError unless the high side's leaves bound the low side's in each monotone split.
+    """Raise TreeError unless, in each monotone split, all leaves on one side are at least those on the other side.
 
-    Then more of the feature never takes an item to a worse leaf, whatever the thresholds.
+    A higher value of the feature then never takes an item to a worse leaf, whatever the thresholds.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):
@@ -150,4 +151,4 @@ def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: 
         rises = (direction < 0) & (lowest[left] < highest[right])
         if np.any(falls | rises):
             node = int(at[falls | rises][0])
-            raise TreeError(f"node {node} breaks the direction of feature {int(nodes.feature[node])}")
+            raise TreeError(f"node {node} violates the monotone constraint of feature {int(nodes.feature[node])}")

@@ -1,4 +1,4 @@
-"""Compare the words of an item: recall, other forms, similar spellings, and missing words."""
+"""Compare an item's words: recall, inflected forms, similar spellings, and missing words."""
 
 import re
 import tomllib
@@ -20,37 +20,37 @@ from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters that are read of a prediction or question, without leading white space."""
+"""Maximum number of characters that features use of a prediction or question, after leading white space."""
 MAX_WORDS: Final = 2_048
-"""Words that are read of a prediction or question."""
+"""Maximum number of words that features use of a prediction or question."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Characters of one reference that features use."""
+"""Maximum number of characters that features use of one reference."""
 
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
 """The features and the words that they look for."""
 STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
 FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
-"""Stop words, and further words that connect others."""
+"""Stop words, and words that connect other words."""
 
 _LAST_ORDINAL: Final = 20
-# Not "one", which is usually a pronoun, nor "second", which is a unit.
+# "one" is omitted because it is usually a pronoun, and "second" because it is a unit.
 _DIGITS: Final = {
     word: str(value)
     for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
     if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
-"""Number words as digits; ordinals up to the twentieth."""
+"""Number words and their digits, including ordinals up to "twentieth"."""
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _KEPT_TEXTS: Final = 64
-"""Texts whose words are cached, since several features read each text; 12 MB if all have MAX_CHARACTERS."""
+"""Maximum number of texts whose words are cached, since several features need them; at most 12 MB."""
 _MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
 _SHORT: Final = 3
 _ECHO_SHARE: Final = 0.2
 _MARKS: Final = re.compile("[\u0300-\u036f]")
-# Letters with a stroke or hook, which normalisation does not remove.
+# Letters with a stroke or hook, and ligatures, which NFKD does not decompose.
 _LETTERS: Final = str.maketrans({
     "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u00f0": "d", "\u00fe": "th",
     "\u0131": "i", "\u0127": "h", "\u014b": "ng",
@@ -60,20 +60,20 @@ _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _HALF: Final = "1\u20442"
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _APOSTROPHE: Final = re.compile("['\u2018\u2019`](?:s\\b)?")
-# Additions to the answer in a reference: "ABBA (he directed their films)", "turlough, or turlach".
+# Additions to a reference's answer: "ABBA (he directed their films)", "turlough, or turlach".
 _ASIDE: Final = re.compile(r"\([^()]*\)|,? or .*", re.DOTALL)
 _PART: Final = re.compile(r",| and |&|;")
 
 _WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
-# A name of several words, with the small words inside names.
+# A name of several words, which may contain small words.
 _NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
 _SHORT_ANSWER: Final = 8
-"""Words of an answer that may be a name as a whole, however it is spelled."""
+"""Maximum number of words of an answer that may be a name as a whole, even without capital letters."""
 _MOST_WORDS: Final = 64
-"""Words of a reference whose other forms are searched."""
+"""Maximum number of words of a reference whose other forms are searched."""
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
@@ -81,23 +81,23 @@ _MAX_LETTERS: Final = 64
 _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _LEAST_BEGINNING: Final = 4
-"""Equal first letters that make two dictionary words similar."""
+"""Minimum number of equal first letters that make two dictionary words similar."""
 _PROVES: Final = 0.5
-"""Weight from which a word must be present."""
+"""Minimum weight of an important word."""
 
 _ALL: Final = 0.99
-"""Recall from which a part is present."""
-# An English noun phrase ends before these words; only "and" and the like may come between modifiers and head.
+"""Minimum recall at which a part of a reference counts as present."""
+# An English noun phrase ends before these words. Only "and" and the like may come between modifiers and head.
 _BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
 _COMMA: Final = re.compile(r"[,;:(]")
 
 
 def folded(text: str) -> str:
-    """Case-fold and decompose a text; replace digits of all scripts and remove accents.
+    """Case-fold and decompose a text, remove accents, and replace digits of all scripts with ASCII digits.
 
-    Accents of Latin, Greek and Cyrillic letters, apostrophes (with their s), commas within numbers ("1,000") and stops
-    between initials ("U.S.A.") are removed; "\u00bd" becomes "half". The result is at most four times as long: one
-    character may stand for eighteen.
+    Accents of Latin, Greek and Cyrillic letters, apostrophes (with their s), commas in numbers ("1,000") and full stops
+    between initials ("U.S.A.") are removed; "\u00bd" becomes "half". The result is cut to four times the text's length,
+    since one character may become eighteen.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
@@ -112,13 +112,13 @@ def folded(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text for phrase searches: case-folded, with plain apostrophes."""
+    """Return the case-folded text with plain apostrophes, for phrase searches."""
     return text[:MAX_CHARACTERS].replace("\u2019", "'").casefold()
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """Return the first words of a folded text as lemmas, with digits for number words; at least one."""
+    """Return the lemmas of a text's first folded words, at least one; number words become digits."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
@@ -126,14 +126,14 @@ def folded_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text for features: its beginning, at most MAX_CHARACTERS, and the folded words in it."""
+    """A text for features: its first characters, at most MAX_CHARACTERS, and their folded words."""
 
     raw: str
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str, most: int = MAX_CHARACTERS) -> "FeatureText":
-        """Read the first `most` characters of a text after any leading blanks."""
+        """Return the first `most` characters after leading white space, with their words."""
         begin = text.lstrip()[:most]
         return cls(begin, folded_words(begin))
 
@@ -144,29 +144,29 @@ class FeatureText:
 
     @cached_property
     def spaced(self) -> str:
-        """The words between single blanks, with one at both ends: " a b " contains " b " but not " c"."""
+        """The words between single blanks, with a blank at both ends, for searches of whole words."""
         return f" {' '.join(self.words)} "
 
     @cached_property
     def content(self) -> tuple[str, ...]:
-        """The words that are not stop words, in order; all words if there are no others."""
+        """The words that are not stop words, in order; all words if all are stop words."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
 
 def core_of(reference: FeatureText) -> FeatureText:
-    """Return a reference without asides in brackets and spellings after "or"; unchanged if nothing is left."""
+    """Return a reference without parentheses and without text after "or"; unchanged if nothing would be left."""
     text = _ASIDE.sub("", reference.raw)
     return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
 
 
 def parts_of(reference: FeatureText) -> list[FeatureText]:
-    """Return parts of a reference between commas, semicolons, "&" and "and"; at least one."""
+    """Return a reference's parts between commas, semicolons, "&" and "and"; at least one."""
     parts = [part for part in _PART.split(reference.raw) if part.strip()]
     return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else [reference]
 
 
 def weight(word: str, asked: Collection[str]) -> float:
-    """Return how much a word of a reference proves in an answer, 0.01 to 1; `asked` are the question's words."""
+    """Return the weight of a reference's word as evidence, 0.01 to 1; `asked` are the question's words."""
     if word in STOP_WORDS:
         return _STOP_WEIGHT
     full = 1.0 if len(word) > _SHORT or word.isdigit() else _SHORT_WEIGHT
@@ -174,9 +174,9 @@ def weight(word: str, asked: Collection[str]) -> float:
 
 
 def recall(reference: FeatureText, answer: Collection[str], asked: Collection[str]) -> float:
-    """Return the weighted share of a reference's distinct words that an answer has, 0 to 1."""
+    """Return the weighted share of a reference's distinct words that an answer contains, 0 to 1."""
     found = whole = 0.0
-    for word in dict.fromkeys(reference.words):  # in order, so that sums are the same on every machine
+    for word in dict.fromkeys(reference.words):  # keep the order, so that sums are equal on all machines
         worth = weight(word, asked)
         whole += worth
         found += worth if word in answer else 0.0
@@ -190,7 +190,7 @@ def share(found: Iterable[bool]) -> float:
 
 
 def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> frozenset[str]:
-    """Return the words of an answer, and those of its references that it has in another form."""
+    """Return an answer's words, and the references' words that the answer contains in a different form."""
     said = answer.distinct
     more: set[str] = set()
     missing = {
@@ -212,18 +212,18 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
 
 
 def _parts(reference: FeatureText, said: frozenset[str]) -> list[str]:
-    """Return neighbouring words of a reference that an answer writes as one."""
+    """Return adjacent words of a reference that an answer writes as one word."""
     pairs = pairwise(reference.words[:_MOST_WORDS])
     return [word for pair in pairs if _can_be_glued(*pair) and "".join(pair) in said for word in pair]
 
 
 def _can_be_glued(one: str, other: str) -> bool:
-    """Return whether two words may be written as one: long enough, or initials of a name ("J. K.", "JK")."""
+    """Return True if two words may be written as one, because they are long or are initials ("J. K.", "JK")."""
     return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
 def _plural(word: str, said: frozenset[str]) -> bool:
-    """Return whether an answer has the plural or singular of a word outside the dictionary, which has no lemma."""
+    """Return True if an answer contains the plural or singular of a word that the dictionary lacks."""
     if not word.isalpha() or len(word) < _LEAST_GLUED - 1 or word in known_words():
         return False
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
@@ -232,7 +232,7 @@ def _plural(word: str, said: frozenset[str]) -> bool:
 def _named(
     reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
 ) -> list[str]:
-    """Return the words of a name if the answer has its initials, or the initials if it has the name."""
+    """Return a name's words if the answer contains its initials, or initials if the answer contains their name."""
     words = reference.content[:_MOST_WORDS]
     if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
         return list(words)
@@ -240,13 +240,13 @@ def _named(
 
 
 def _written_initials(text: str) -> frozenset[str]:
-    """Return the initials in a text, in lower case: "U.S.A." and "USA" are "usa"."""
+    """Return the initials in a text, in lower case: "U.S.A." and "USA" become "usa"."""
     found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
     return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
 
 
 def _initials_of_names(answer: FeatureText) -> Iterator[str]:
-    """Return the initials of the names in an answer, with and without their small words."""
+    """Yield the initials of the names in an answer, with and without their small words."""
     for match in _NAME.finditer(answer.raw):
         words = re.split(r"[ -]", match[0])[: 2 * _MOST_INITIALS]
         words = words[1:] if words[0].lower() in STOP_WORDS else words
@@ -259,13 +259,15 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
 def spelling_features(
     candidates: Sequence[FeatureText], best: FeatureText, answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
-    """Return similar spellings of SMILE's best reference and of the candidates, closest first; 0 to 1 each.
+    """Return features for similar spellings, 0 to 1 each.
+
+    `best` is SMILE's best reference, and `candidates` are references by recall, highest first.
 
     Returns:
-        `spelling_least`: the lowest similarity (by insertions and deletions) of the best reference's important words to
-        the closest word of the answer; NaN without such words. `spelling_begin`: weighted mean of the Jaro-Winkler
-        similarities, the better one of best and closest reference. `spelling_within`: similarity of the candidate that
-        is closest to a part of the answer.
+        `spelling_least`: the lowest similarity (by insertions and deletions) of an important word of the best reference
+        to the answer's closest word; NaN if the reference has no important words. `spelling_begin`: the weighted mean
+        of the words' Jaro-Winkler similarities, for the best reference or the first candidate, whichever is higher.
+        `spelling_within`: the highest similarity of a reference to a part of the answer.
     """
     words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
     texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
@@ -295,7 +297,7 @@ def _first_words(reference: FeatureText) -> list[str]:
 
 
 def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
-    """Return the similarity of each word to the closest word of an answer, 0 to 1; numbers must be equal."""
+    """Return the similarity of each word to an answer's closest word, 0 to 1; numbers must be equal."""
     known = known_words()
     unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
     closeness = []
@@ -312,14 +314,14 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return whether a word begins with the other one but for a letter, and with at least four of its letters."""
+    """Return True if one word begins with the other except for its last letter; at least four letters must be equal."""
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
     )
 
 
 def _within(text: str, whole: str) -> float:
-    """Return the similarity, 0 to 1, of a text to the closest part of an answer; without letters it must be equal."""
+    """Return the similarity, 0 to 1, of a text to an answer's closest part; a text without letters must be equal."""
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
@@ -328,14 +330,15 @@ def _within(text: str, whole: str) -> float:
 def missing_features(
     best: FeatureText, parts: Sequence[FeatureText], said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """Return which of the best reference's words an answer has, by their role; NaN without such words.
+    """Return the shares of the best reference's words that an answer contains, by the words' role.
 
-    `parts` are the reference's parts, `said` the answer's words with other forms, `asked` the question's words.
+    Only words that the question lacks count; a share without such words is NaN. `parts` are the reference's parts,
+    `said` the answer's words with their other forms, and `asked` the question's words.
 
     Returns:
-        `head_recall`: 1 if the head of the reference's phrase is present. `modifier_recall`: share of its other new
-        words. `name_recall`: share of its new words that no dictionary has, mostly names. `member_recall`: share of the
-        parts of a list that are completely present.
+        `head_recall`: 1 if the answer contains the head of the reference's phrase. `modifier_recall`: the share of all
+        words but the head. `name_recall`: the share of words that the dictionary lacks, mostly names. `member_recall`:
+        for a list, the share of its parts that the answer contains completely.
     """
     core = core_of(best)
     new = [word for word in dict.fromkeys(core.content) if word not in asked]
@@ -351,10 +354,9 @@ def missing_features(
 
 
 def head_of(reference: FeatureText) -> str:
-    """Return the last content word before the first preposition, verb or comma after one.
+    """Return the head of a reference's phrase: "kitchen" in "a large kitchen in the old house".
 
-    This is "kitchen" in "a large kitchen in the old house". If a phrase begins with such a word, it is the last content
-    word before the next one.
+    The head is the last content word before the first preposition, verb or comma that follows a content word.
     """
     words = FeatureText.of(_COMMA.split(reference.raw, 1)[0]).words if _COMMA.search(reference.raw) else reference.words
     head = ""

@@ -1,7 +1,7 @@
-"""BERTScore: greedy matching of tokens by cosine, one prediction with many references at a time.
+"""BERTScore: greedy token matching by cosine, one prediction with many references at a time.
 
 Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precision, F1, importance weighting, baseline
-rescaling), as in the package bert-score 0.3.13: the special tokens around a text have no weight, but may be matched.
+rescaling). Like in the package bert-score 0.3.13, the special tokens around a text have no weight, but may be matched.
 """
 
 from collections.abc import Sequence
@@ -43,20 +43,22 @@ from gradewire_server.metrics.common import (
 _TINY = 1e-12
 
 _ROUND_CHARACTERS: Final = 8192
-"""Characters of references whose token vectors are held at a time: an item may have a thousand references of 400 KB."""
+"""Maximum number of reference characters in a round, because an item may have a thousand references of 400 KB of token
+vectors."""
 _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compare a prediction, which has a token with a weight, with each reference.
+    """Compare a prediction, which must have a token with a weight, with each reference.
 
-    `corpus` weights tokens by rarity, None equally; see `weights` for `question_end`.
+    With a `corpus`, rare tokens weigh more; None means equal weights. See `weights` for `question_end`.
 
     Returns:
-        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 unless both others are positive, since
-        there is no harmonic mean. The row of a reference without weights is -inf, because it has no recall.
+        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 unless precision and recall are
+        positive, because otherwise they have no harmonic mean. The row of a reference without weights is -inf, because
+        it has no recall.
     """
     values = np.full((len(references), 3), -np.inf)
     weighed = [weights(reference, corpus, question_end) for reference in references]
@@ -76,15 +78,15 @@ def match(
 
 
 def behind_question(question: str, answer: str) -> str:
-    """Return the text for an answer that is compared together with the question."""
+    """Return the text to compare for an answer together with its question."""
     return f"{question} {answer}"
 
 
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
     """Return the weight of each token, at least 0.
 
-    All are 0 if the text was cut before its answer begins. `question_end` is the end of the preceding question in
-    characters, 0 without one.
+    All weights are 0 if the text was cut before its answer begins. `question_end` is the number of characters in the
+    question before the answer; 0 without a question.
     """
     counted = text.ids >= 0
     if not (counted & (text.offsets[:, 1] > question_end)).any():
@@ -109,7 +111,7 @@ def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParameters(EncoderParameters):
-    """The parameters of `bertscore` (see types.proto); a `layer` of None becomes the model's choice."""
+    """The parameters of `bertscore` (see types.proto); if `layer` is None, `resolved` sets the model's default."""
 
     measure: Measure = Measure.F1
     layer: int | None = None
@@ -119,32 +121,36 @@ class BertscoreParameters(EncoderParameters):
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus over whose references the weights are counted."""
+        """The corpus that determines the weights."""
         return self.idf
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with layer and threshold; ParameterError if the model lacks layer or baseline."""
+        """Return the parameters with layer and threshold.
+
+        Raises:
+            ParameterError: The model lacks the layer or its baseline, or see `EncoderParameters.resolved`.
+        """
         layers = {each.number: each for each in metadata.token_layers}
         number = metadata.bertscore_layer if self.layer is None else self.layer
         if number not in layers:
             known = ", ".join(map(str, layers)) or "no layer"
-            raise ParameterError("layer", f"this model has no token vectors of layer {number}, only of {known}")
+            raise ParameterError("layer", f"this model has no token vectors for layer {number}, only for {known}")
         if self.rescale and layers[number].baseline is None:
             raise ParameterError(
                 "rescale",
                 f"the built model has no baseline for layer {number}. If the catalog has one, "
-                "run `gradewire models build`; otherwise leave out rescale",
+                "run `gradewire models build`; otherwise omit rescale",
             )
         return EncoderParameters.resolved(replace(self, layer=number), metadata)
 
 
 class Bertscore:
-    """Precision, recall and F1 of the reference with the highest measure; the lowest index of equal ones."""
+    """Precision, recall and F1 with the best reference by `measure`; ties go to the first reference."""
 
     info = MetricInfo(
         name="bertscore",
         version=1,
-        description="Tokens of prediction and references, each matched with the closest one of the other side.",
+        description="Similarity of tokens in prediction and reference, each matched with its closest counterpart.",
         minimum=-1.0,
         citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
         needs_model=True,
@@ -153,7 +159,7 @@ class Bertscore:
 
     @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
-        """Request token vectors in one round, or more for long references, and the corpus for weights."""
+        """Grade in one round of token vectors and corpus statistics, or in several rounds for long references."""
         stop_at(_check_question(item.question, parameters))
         values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
@@ -181,10 +187,10 @@ class Bertscore:
 
 
 def _compare(item: Item, parameters: BertscoreParameters) -> Rounds[tuple[NDArray[np.float64], bool, str]]:
-    """Return the values of `match`, whether a text was cut, and the name of the corpus."""
+    """Return the values of `match`, True if a text was cut, and the corpus's name."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    # Count over the compared texts: in bare references, a question's words would be the rarest.
+    # Count tokens in the compared texts: in references without questions, the questions' words would be the rarest.
     counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
     statistics = () if parameters.idf is Corpus.NONE else (counted,)
     (prediction,), references, *corpora = yield from ask_together(
@@ -214,8 +220,8 @@ def _check_corpus(corpus: DocumentFrequencies | None) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"idf: {shortened(corpus.name)} is a single reference, in which no token is rarer than another. Score "
-        "several questions in one request, prepare a set of them, or leave out idf",
+        f"idf: {shortened(corpus.name)} contains only one reference, so all tokens are equally rare. Score several "
+        "questions in one request, prepare a set of several questions, or omit idf",
     )
 
 
@@ -231,8 +237,8 @@ def _check_prediction(
 
 def _why_weightless(corpus: DocumentFrequencies | None) -> str:
     if corpus is None:
-        return "has no token that the encoder reads, or the question before it leaves no room"
-    return f"has no token with a weight, since each is in all {corpus.documents} references of {corpus.name}"
+        return "has no tokens that the encoder reads, or the question before it fills the encoder's input"
+    return f"has no token with a weight, since each token is in all {corpus.documents} references of {corpus.name}"
 
 
 def _sides(question: str, answers: Sequence[str], parameters: BertscoreParameters) -> tuple[str, ...]:

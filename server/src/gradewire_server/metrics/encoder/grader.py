@@ -1,4 +1,4 @@
-"""Metric `grader`: a trained model's probability that an answer is right, for the best of its references."""
+"""Metric `grader`: a trained model's probability that an answer is right, with the best reference."""
 
 import math
 from collections.abc import Sequence
@@ -19,38 +19,38 @@ from gradewire_server.metrics.common import (
 )
 
 MAX_CHARACTERS: Final = 32_768
-"""Characters of each text: far more than a grader reads, and few enough to copy for a thousand references."""
+"""Maximum number of characters of each text: more than a grader reads, but few enough to copy for many references."""
 
 _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """Return the item's question and answer with each of these references; a blank question becomes empty."""
+    """Return question, reference and answer for each of these reference indices; a blank question becomes ""."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
 
 
 def is_shortened(item: Item, references: Sequence[int]) -> bool:
-    """Return whether `graded_texts` shortens a text."""
+    """Return True if `graded_texts` shortens a text."""
     texts = (item.question, item.prediction, *(item.references[index] for index in references))
     return any(len(text) > MAX_CHARACTERS for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
 class GraderParameters(Parameters):
-    """The parameters of `grader`: the model's plain name."""
+    """The parameters of `grader`: the model's name, without a digest."""
 
     model: str = ""
 
 
 class Grader(NothingToPrepare):
-    """The logistic function of the best reference's logit; the lowest index of equal ones."""
+    """The logistic function of the highest logit over references; ties go to the first reference."""
 
     info = MetricInfo(
         name="grader",
         version=1,
-        description="Probability that the answer is right, by a model that reads question, reference and answer "
+        description="Probability that the answer is right, from a model that reads question, reference and answer "
         "together; correct from 0.5.",
         citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
         "docs/reference/metrics.md",
@@ -62,7 +62,7 @@ class Grader(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
-        """Request one round: the answer with each reference. The question may be empty."""
+        """Grade in one round, which requests the logit of the answer with each reference; the question may be blank."""
         references = range(len(item.references))
         grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)

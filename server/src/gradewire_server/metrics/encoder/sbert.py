@@ -1,4 +1,4 @@
-"""Metric `sbert`: the cosine of the prediction's sentence vector and the closest reference's."""
+"""Metric `sbert`: the cosine of the prediction's sentence vector and the closest reference's vector."""
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
@@ -17,9 +17,9 @@ from gradewire_server.metrics.common import (
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """Return the largest cosine of a prediction and the references; the lowest index of equal ones.
+    """Return the largest cosine of a prediction and a reference; ties go to the first reference.
 
-    Without a `threshold` there is no verdict.
+    Without a `threshold`, there is no verdict.
     """
     cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
     best = first_of_the_highest(cosines)
@@ -33,7 +33,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
 
 
 class Sbert:
-    """The largest cosine of prediction and raw references; the lowest index of equal ones."""
+    """The largest cosine of the prediction and a raw reference; ties go to the first reference."""
 
     info = MetricInfo(
         name="sbert",
@@ -47,7 +47,7 @@ class Sbert:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Request one round: the prediction and its references."""
+        """Grade in one round, which requests the vectors of the prediction and its references."""
         del metadata
         needs = sentence_needs(parameters.model, item.prediction, item.references)
         prediction, references = yield from ask_together(*needs)
@@ -55,5 +55,5 @@ class Sbert:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Request the references."""
+        """Request the references' vectors."""
         return (yield from embed_references(parameters.model, entry.references))

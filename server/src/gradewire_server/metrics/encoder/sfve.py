@@ -1,4 +1,4 @@
-"""Metric `sfve`: cosines of sentence vectors with the question (the end of a long one) before both answers."""
+"""Metric `sfve`: cosines of sentence vectors with the question before both answers; a long question is cut."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,19 +23,19 @@ from gradewire_server.metrics.common import (
 from gradewire_server.metrics.encoder.sbert import closest_reference
 
 _SIZES: Final = tuple(size for power in range(4, 15) for size in (2**power, 3 * 2 ** (power - 1)))
-"""Numbers of characters to try, 16 to 24,576."""
+"""The numbers of characters to try for a long question, 16 to 24,576."""
 _SHORTEST_ANSWER: Final = "a"
-_NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: leaves no room for an answer in what the encoder reads")
+_NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's input, with no space for an answer")
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return the longest end of a non-blank question that leaves room for an answer.
+    """Return the longest end of a non-blank question that leaves space for an answer in the encoder's input.
 
-    If the encoder cuts inside the question, all texts are equal, whatever the answers are. The kept part takes at most
-    half of the encoder's input: it is the longest of _SIZES, from the beginning of a word on, that fits twice.
+    If the encoder cut inside the question, all answers would look equal. The kept end has one of _SIZES, starts at the
+    beginning of a word, and fits twice, so that it fills at most half of the encoder's input.
 
     Raises:
-        FailureError: INVALID_INPUT, not even its last word leaves room.
+        FailureError: Not even the question's last word leaves space (INVALID_INPUT).
     """
     fits = yield from _fits(model, with_question(question, _SHORTEST_ANSWER))
     if fits:
@@ -57,14 +57,14 @@ def _fits(model: str, text: str) -> Rounds[bool]:
 
 
 def _end(text: str, size: int) -> str:
-    """Return the last characters, without a partial word at their beginning."""
+    """Return the last `size` characters, without a partial word at the beginning."""
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
 
 
 class Sfve:
-    """The largest cosine of prediction and references, each with the question; the lowest index of equal ones."""
+    """The largest cosine of the prediction and a reference, each after the question; ties go to the first reference."""
 
     info = MetricInfo(
         name="sfve",
@@ -78,7 +78,7 @@ class Sfve:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Request one round, and further ones if a text was cut, to make room for the answers."""
+        """Grade in one round, or in several with a shorter question if the encoder cut a text."""
         del metadata
         stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
@@ -93,7 +93,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Request the references, each with the question, like `score`."""
+        """Request the vectors of the references, each after the question, like `score`."""
         stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))
@@ -108,7 +108,7 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """Return the part of a question to put before a thousand references; no encoder reads more."""
+    """Return the question's last MAX_QUESTION_CHARACTERS characters; no encoder reads more."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
@@ -124,5 +124,5 @@ def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_question(question: str, answer: str) -> str:
-    """Return the text that SFVE compares."""
+    """Return the text that SFVE compares for an answer."""
     return f"Question: {question} Answer: {answer}"

@@ -1,4 +1,4 @@
-"""`auto`: exact match and `correctness` decide if they are sure, otherwise a judge."""
+"""Metric `auto`: exact match and `correctness` decide if they are sure; otherwise a judge decides."""
 
 import json
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 _RANGE: Final = 2.0**64
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""`correctness` with this confidence has a band of a single point, so that UNCERTAIN marks denials ("It is not
-Paris")."""
+"""The confidence that `auto` requests from `correctness`. The band is then a single point, so that UNCERTAIN marks
+denials ("It is not Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
-    """Return whether an answer is in the sample, a `share` (0 to 1) of all; seeds draw independently.
+    """Return True if an answer is in the sample, which is a `share` (0 to 1) of all answers; seeds are independent.
 
-    Its question, references, prediction and captions count; its id and group do not.
+    The result depends on question, references, prediction and captions, but not on ID and group.
     """
     if share <= 0:
         return False
@@ -37,7 +37,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """An OK result without a judge, its metric, and its confidence: EXACT, or 0.5 to 1."""
+    """An OK result without a judge, the name of its metric, and its confidence: EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult
@@ -45,13 +45,13 @@ class _Cheap:
 
 
 class Auto:
-    """A cascade in one request. The first metric that is sure enough decides, and the result names it."""
+    """A cascade of metrics in one request. The first metric that is sure enough decides, and the result names it."""
 
     info = MetricInfo(
         name="auto",
         version=VERSION,
-        description="exact_match and correctness decide if they are sure, by a bound on their errors fitted on "
-        "labelled answers; otherwise a judge, unless it was no better there. The result names the metric that decided.",
+        description="exact_match and correctness decide if they are sure, by an error bound fitted on labelled "
+        "answers; otherwise a judge decides, if it was better on these answers. The result names the deciding metric.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
         needs_model=True,
         judge_parameter="judge_model",
@@ -64,7 +64,7 @@ class Auto:
 
     @scoring
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
-        """Request the rounds of `correctness` unless a reference matches, then those of the judge if needed."""
+        """Grade with the rounds of `correctness` unless a reference matches, then with the judge's rounds if needed."""
         stop_at(check_judged(item))
         found = find_fit(metadata, parameters)
         if isinstance(found, str):
@@ -86,13 +86,13 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """Return the preparation of `correctness`; a judge reads the references with each answer."""
+        """Prepare like `correctness`; the judge needs no preparation, since it reads references with each answer."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
 def confidence(said: MetricResult) -> float:
-    """Return the confidence of `correctness` in its verdict: its probability, but 0.5 for a denial."""
+    """Return the confidence of `correctness` in its verdict: the verdict's probability, but 0.5 for a denial."""
     probability = said.score or 0.0
     denied = ResultWarning.UNCERTAIN in said.warnings
     return CONFIDENCE_OF_FITS if denied else max(probability, 1 - probability)
@@ -119,10 +119,10 @@ def _parts(cheap: _Cheap, judged: MetricResult | None, band: Band, fit: AutoFit,
 
 def _decided(cheap: _Cheap, judged: MetricResult | None, band: Band, parts: AutoParts) -> MetricResult:
     if parts.reason == "band" and judged is not None:
-        # A failing judge does not silently fall back to another verdict: the result has its status.
+        # If the judge fails, the result has its status. Falling back to a different verdict would hide the failure.
         return replace(judged, parts=parts)
     result = cheap.result
-    # The reason replaces the warning of correctness's own band, which is a single point.
+    # This metric's band decides about the warning, not the one-point band of `correctness`.
     others = tuple(warning for warning in result.warnings if warning != ResultWarning.UNCERTAIN)
     uncertain = (ResultWarning.UNCERTAIN,) if band.holds(cheap.confidence) else ()
     return replace(result, warnings=(*others, *uncertain), parts=parts)

@@ -1,6 +1,6 @@
-"""Parameters of `auto` and its fits: the confidence that cheap metrics need, and when the judge is worth its cost.
+"""The parameters and fits of `auto`: the confidence that cheap metrics need, and when the judge is worth its cost.
 
-docs/reference/auto.md describes the stored form of fits and their guarantees.
+docs/reference/auto.md describes the fits' stored format and guarantees.
 """
 
 import math
@@ -29,23 +29,23 @@ from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibr
 DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
 EXACT: Final = 2.0
-"""The confidence of an exact match, above every probability."""
+"""The confidence of an exact match, which exceeds every probability."""
 _LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
 _BEGINNING: Final = "^[0-9a-f]{12,64}$"
-"""Prefix of a digest, at least as long as in a metric's identifier."""
+"""A pattern for a prefix of a digest, at least as long as in metric identifiers."""
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
-"""Names of `correctness_fit` in fits from before the metric was renamed."""
+"""The names of `correctness_fit` in fits that are older than the metric's current name."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """The least confidence of a verdict without the judge (None: never), by risk or budget."""
+    """The minimum confidence for a verdict without the judge, for a risk or budget; None means never."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -54,13 +54,14 @@ class EntryForm(BaseModel):
 
 
 class AutoFitForm(VersionedForm):
-    """A whole fit. Other fields are provenance and statistics, which affect no verdict.
+    """A whole fit. Additional fields are provenance and statistics, which affect no verdict.
 
     Attributes:
-        correctness_fit: Identity of the fit of `correctness` whose probabilities it uses.
-        judge_digest: At least 12 digits of the judge's digest, like `prompt_digest` for its prompt.
-        delta: Each bound of a risk holds with the probability 1 - delta.
-        asked_below: Confidence below which the judge is worth asking; None if it never is.
+        correctness_fit: The identity of the `correctness` fit whose probabilities this fit uses.
+        judge_digest: At least the first 12 digits of the judge's digest.
+        prompt_digest: At least the first 12 digits of the prompt's digest.
+        delta: The error probability of each risk bound, which holds with probability 1 - delta.
+        asked_below: The confidence below which the judge is worth its cost; None if it never is.
     """
 
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
@@ -105,11 +106,11 @@ JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {
 class AutoParameters(Parameters):
     """The parameters of `auto` (see types.proto); `calibration` names the source of `fit`.
 
-    `prompts` is not a parameter, but the library with the judge metric's prompt.
+    `prompts` is not a parameter, but the library that contains the judge metric's prompt.
 
     Raises:
-        ParameterError: A choice does not exist, a share is out of range, both risk and budget are set, the fit is not 8
-            to 64 hex digits, or the judge metric cannot show captions.
+        ParameterError: A choice does not exist, a share is out of range, both `risk` and `judge_budget` are set, `fit`
+            is not 8 to 64 hex digits, or the judge metric's prompt has no field for captions.
     """
 
     model: str = ""
@@ -127,7 +128,7 @@ class AutoParameters(Parameters):
     def __post_init__(self) -> None:
         take_choices(self)
         if self.risk is not None and self.judge_budget is not None:
-            raise ParameterError("judge_budget", "cannot be combined with risk. Leave out one of them")
+            raise ParameterError("judge_budget", "cannot be combined with risk. Omit one of them")
         if self.judge_budget is None:
             object.__setattr__(self, "risk", DEFAULT_RISK if self.risk is None else self.risk)
         if self.risk is not None and not (math.isfinite(self.risk) and 0 < self.risk < 1):
@@ -137,7 +138,7 @@ class AutoParameters(Parameters):
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(name, f"must be a number from 0 to 1, not {share}")
         check_fit_name(self.fit)
-        self.judge_parameters  # noqa: B018 - raises if the judge metric does not accept them
+        self.judge_parameters  # noqa: B018 - raises if the judge metric rejects them
 
     @property
     def judge_parameters(self) -> JudgeParameters:
@@ -159,7 +160,11 @@ class AutoParameters(Parameters):
 
     @override
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with the model's fit; ParameterError if it is missing, another one or unusable."""
+        """Return the parameters with the model's fit.
+
+        Raises:
+            ParameterError: The fit is missing or unusable, is not the requested fit, or has no risk as small as `risk`.
+        """
         check_readable(metadata)
         found = find_fit(metadata, self)
         if isinstance(found, str):
@@ -179,20 +184,21 @@ class AutoParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The confidence from which a verdict needs no judge (infinite: never), and below which the judge decides.
+    """Two limits for the confidence in a verdict without the judge.
 
-    Between the two a verdict is refused.
+    A verdict is accepted from `accepts_from` on; infinity means never. Below `asked_below`, the judge decides. Between
+    the two limits, the verdict is uncertain.
     """
 
     accepts_from: float
     asked_below: float
 
     def holds(self, confidence: float) -> bool:
-        """Return whether a verdict of that confidence is inside, so that no cheap metric is sure of it."""
+        """Return True if no cheap metric is sure enough of a verdict with this confidence."""
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
-        """Return whether the judge decides."""
+        """Return True if the judge decides."""
         return confidence < min(self.accepts_from, self.asked_below)
 
     @property
@@ -204,29 +210,29 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class AutoFit:
-    """A fit that was read; its identity is `fit_id` of the stored text."""
+    """A parsed fit; `identity` is the `fit_id` of the stored text."""
 
     identity: str
     form: AutoFitForm
 
     def band(self, asked: AutoParameters) -> Band:
-        """Return the band of the largest fitted risk, or budget, that does not exceed the requested one."""
+        """Return the band for the largest fitted risk or budget that does not exceed the requested one."""
         entries, share = self.form.risks, asked.risk
         if share is None:
             entries, share = self.form.budgets, asked.judge_budget or 0.0
         at_most = [entry for entry in entries if entry.share <= share]
-        # Below the smallest fitted risk nothing is accepted; parameters refuse such a risk before.
+        # Below the smallest fitted risk, nothing is accepted, but `AutoParameters.resolved` rejects such a risk anyway.
         accepts_from = _edge(at_most[-1]) if at_most else math.inf
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
 
     def asks_nobody(self, asked: AutoParameters) -> bool:
-        """Return whether the judge never decides: it is refused everywhere, or every verdict is accepted."""
+        """Return True if the judge never decides, because it is not worth its cost or every verdict is accepted."""
         return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)
 def read_auto_fit(text: str) -> AutoFit | str:
-    """Return a stored fit, checked, or the reason why it cannot be used. Cached per text and process."""
+    """Return the parsed and checked fit, cached, or a message that says why the fit cannot be used."""
     try:
         form = read_form(text, AutoFitForm, version=VERSION)
     except FitError as error:
@@ -235,9 +241,9 @@ def read_auto_fit(text: str) -> AutoFit | str:
 
 
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
-    """Return the model's fit for a judge metric and judge with its source, or the reason why there is no usable one.
+    """Return the model's fit for a judge metric and a judge, and the fit's source; without a usable fit, a message.
 
-    Without a judge in the encoder's metadata, a fit for any judge counts.
+    If `metadata` names no judge, a fit for any judge is used.
     """
     how = _REMEDY.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")
@@ -245,8 +251,8 @@ def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, s
     found = [each for each in known if _is_for(each, asked) and (not judge or digest.startswith(_judge_of(each)))]
     if not found:
         return (
-            f"this encoder has no fit for auto with {asked.judge} and the judge {judge or 'requested'}: labelled "
-            f"answers decide when a judge is needed; {how}"
+            f"this encoder has no fit for auto with {asked.judge} and the judge {judge or 'requested'}. A fit on "
+            f"labelled answers determines when a judge is needed; {how}"
         )
     fit = read_auto_fit(found[0].fit)
     if isinstance(fit, str):
@@ -257,7 +263,7 @@ def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, s
 
 
 def _is_for(calibration: Calibration, asked: AutoParameters) -> bool:
-    # `_judge_of` compares the judge by its digest, since its name here may have a digest or not.
+    # `find_fit` compares the judge's digest, since the judge's name in the parameters may lack one.
     said = dict(calibration.parameters)
     return said.get("judge") == asked.judge and said.get("caption", "false") == str(asked.caption).lower()
 
@@ -269,12 +275,12 @@ def _judge_of(calibration: Calibration) -> str:
 
 def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: AutoParameters) -> str:
     if metadata.digest and form.model_digest != metadata.digest:
-        return f"the encoder's digest {form.model_digest[:12]}, and it has {metadata.digest[:12]}"
+        return f"an encoder with the digest {form.model_digest[:12]}, but this encoder has {metadata.digest[:12]}"
     if not asked.prompt_digest.startswith(form.prompt_digest):
-        return f"the prompt {form.prompt_digest[:12]}, and {asked.judge} has {asked.prompt_digest[:12]}"
+        return f"the prompt {form.prompt_digest[:12]}, but {asked.judge} has {asked.prompt_digest[:12]}"
     correctness = fit_of(metadata.seen_by(Correctness.info))
     if isinstance(correctness, str):
-        return f"probabilities that it no longer has ({correctness})"
+        return f"a correctness fit that it no longer has ({correctness})"
     if correctness.identity != form.correctness_fit:
-        return f"the fit {form.correctness_fit} of correctness, and the model has {correctness.identity}"
+        return f"the correctness fit {form.correctness_fit}, but the model has {correctness.identity}"
     return ""

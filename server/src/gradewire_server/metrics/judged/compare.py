@@ -1,7 +1,7 @@
-"""Let a judge choose the better of two answers, in both orders.
+"""Have a judge choose the better of two answers, in both orders.
 
-Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference-free and reference-backed, either
-answer first, a tie if the judge says so.
+Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: with or without references, each answer first
+once, and a tie if the judge chooses it.
 """
 
 from collections.abc import Sequence
@@ -56,9 +56,9 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """Return the most probable of answer A, answer B and a tie; a tie unless one answer is more probable.
+    """Return the answer that is more probable than both the other answer and a tie; otherwise a tie.
 
-    So swapping the answers swaps the winner and changes nothing else.
+    Swapping the answers therefore only swaps the winner.
     """
     a, b, tie = probabilities
     if a > b and a > tie:
@@ -67,9 +67,9 @@ def winner_of(probabilities: tuple[float, float, float]) -> Winner:
 
 
 def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
-    """Return the winner of a pair; None if the orders contradict each other.
+    """Return a pair's winner from the winners in both orders; None if the orders contradict each other.
 
-    BOTH requires the same from both orders; with MAJORITY a win and a tie are also a win.
+    BOTH requires the same winner in both orders. With MAJORITY, a win and a tie are also a win.
     """
     found = set(said)
     if len(found) == 1:
@@ -100,9 +100,9 @@ _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
 @dataclass(slots=True)
 class Order:
-    """A pair with one of its answers first, and the judge's answers by name of the step.
+    """A pair in one of its orders, with the judge's answers by step name.
 
-    `probabilities` are of answer A, answer B and a tie; `extracted` is True if they come from the reason alone.
+    `probabilities` are of answer A, answer B and a tie. `extracted` is True if they were extracted from the reason.
     """
 
     first: Winner
@@ -115,7 +115,7 @@ class Order:
 
     @property
     def reason(self) -> str:
-        """The judge's reason; empty if none was requested or written."""
+        """The judge's reason; empty if the prompt requests no reason or the judge wrote none."""
         return self.answers.get("reason", "")
 
     @property
@@ -127,7 +127,7 @@ class Order:
         )
 
     def take(self, step: Step, answer: Answer, delimiters: Delimiters) -> None:
-        """Store the judge's answer to a step; values of labels are those of the first answer."""
+        """Store the judge's answer to a step. The labels' values are for the answer that the judge saw first."""
         read = read_answer(step, answer, delimiters)
         self.unreadable = read if isinstance(read, Failure) else None
         if isinstance(read, Failure):
@@ -146,14 +146,15 @@ _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
 """The score of a pair by its winner."""
 _WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
 _LEAST_CHARACTERS: Final = 64
-"""Least characters to which answers are cut for a judge: shorter ones leave nothing to compare."""
+"""Minimum number of characters to which answers are cut for a judge. Shorter answers leave nothing to compare."""
 
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
     """A pair for a judge in both orders, A first and then B first.
 
-    `characters` is the length of the longer answer as shown. `too_long`: the judge cut an answer or has no room for it.
+    `characters` is the shown length of the longer answer. `too_long` is True if the judge cut or rejected an answer
+    because of its length.
     """
 
     orders: tuple[Order, Order]
@@ -162,7 +163,7 @@ class PairRounds(Exchange):
 
     @property
     def alike(self) -> bool:
-        """True if both answers are shown as the same text."""
+        """True if the judge would see the same text for both answers."""
         return self.orders[0].rendered == self.orders[1].rendered
 
     def compared(self, winner: Winner | None = None) -> Compared:
@@ -171,12 +172,12 @@ class PairRounds(Exchange):
         return Compared(winner, verdicts, "judge" if winner else "", *self.tokens)
 
     def tied(self) -> MetricResult:
-        """Return the result if both answers are shown alike."""
+        """Return the result of a pair that is `alike`."""
         compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
         return MetricResult(_POINTS[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
-        """Return the result without a winner, with the readable answers if another one is unreadable."""
+        """Return a result without a winner; if the judge answered without a clear verdict, with its answers."""
         result = MetricResult.failed(failure)
         if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
             return result
@@ -184,10 +185,10 @@ class PairRounds(Exchange):
 
 
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
-    """Fill a checked pair into its variant's template, with at most so many characters of either answer.
+    """Fill a checked pair into its variant's template, with at most `most_characters` of each answer.
 
-    Both orders have the same texts, and a pair with swapped answers has the same two orders. So its verdicts are found
-    where those of the first pair are cached.
+    Both orders contain the same texts, and a pair with swapped answers has the same two orders. Both pairs therefore
+    share cached verdicts.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
@@ -198,11 +199,11 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     shown = None
     if parameters.references:
         counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
-        # If there is no room for all aliases, show those closest to either answer.
+        # If there is no space for all aliases, show the aliases that are closest to either answer.
         shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ShownReferences.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
-    # Words of both answers praise neither.
+    # A word that occurs in both answers praises neither, so keep it.
     answers = tuple(
         without_praise(answer, variant.delimiters, (*known, other), question=question)
         for answer, other in (neutral, neutral[::-1])
@@ -222,7 +223,7 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
 
 @lru_cache(maxsize=64)
 def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bool) -> tuple[Turn, ...]:
-    """Return the turns before a pair's: instructions, and demonstrations as pairs of turns."""
+    """Return the turns before a pair's turn: the instructions, and two turns for each demonstration."""
     variant = file.variants[variant_name]
     solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
     written = [_demonstrated(file, variant, demonstration, caption=caption) for demonstration in solved]
@@ -230,7 +231,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
 
 
 def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    """Return the beginning of an answer, and whether it was cut."""
+    """Return the beginning of an answer, and True if it was cut."""
     text, cut = cut_to_words(answer, most_words)
     return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
@@ -252,34 +253,34 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
 
 
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
-    """Return INVALID_INPUT if an input of the judge is missing, EMPTY_PREDICTION if an answer is blank."""
-    failure = check_question(pair.question, why="a judge compares answers to it", where="before two answers")
+    """Return INVALID_INPUT if something that the judge needs is missing, EMPTY_PREDICTION if an answer is blank."""
+    failure = check_question(pair.question, why="a judge needs it to compare answers", where="before two answers")
     if failure is None and parameters.references:
         failure = check_references(pair.references)
     if failure is None and parameters.image and not pair.images:
-        failure = Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs one")
+        failure = Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs an image")
     if failure is not None:
         return failure
     for name, answer in (("answer_a", pair.prediction), ("answer_b", pair.rival)):
         if not has_letter_or_digit(answer):
-            message = f"{name}: has no letter or digit to compare"
+            message = f"{name}: contains no letter or digit to compare"
             return Failure(Status.EMPTY_PREDICTION, message)
     return None
 
 
 def look_the_same(pair: Pair) -> bool:
-    """Return whether a reader sees no difference between the answers, apart from white space."""
+    """Return True if a reader sees no difference between the answers, except in white space."""
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
 def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
-    """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
+    """Ask a judge about a pair that passes `check_pair`, with both orders in the same round.
 
-    If the judge cuts the last answer, both are cut to half of the longer one and shown again, as often as needed.
-    Answers that would look alike are a tie without asking.
+    If the judge cuts or rejects a long answer, both answers are cut to half of the longer answer's length and shown
+    again, repeatedly if needed. If the judge would see no difference between the answers, it is not asked.
 
     Raises:
-        FailureError: The judge's answers give no verdict in both orders.
+        FailureError: An order has no verdict.
     """
     asked: PairRounds | None = None
     while True:
@@ -299,9 +300,9 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 
 
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
-    """Ask all steps in both orders, then try to extract unreadable verdicts; return the failure, if any.
+    """Ask all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
 
-    With `shortens`, it stops at an answer that is too long, because that will be shown again.
+    With `shortens`, stop if an answer is too long, because the caller will show the pair again with shorter answers.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
@@ -340,7 +341,7 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
 def _round(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
 ) -> Rounds[None]:
-    """Ask one step in some orders; raise FailureError for any failure except an unreadable answer."""
+    """Ask one step in the given orders; raise FailureError for any failure except an unreadable answer."""
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
@@ -356,22 +357,26 @@ def _round(
 
 
 class Compare(NothingToPrepare):
-    """A judge's choice between two answers; answers that look alike are a tie without asking."""
+    """A judge's choice between two answers. Answers that look alike are a tie without the judge."""
 
     info = MetricInfo(
         name="compare",
         version=1,
-        description="Which of two answers a language model prefers, asked with either answer first.",
+        description="Which of two answers a language model prefers; it sees the pair in both orders.",
         citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
         needs_judge=True,
-        advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
-        "prefers the first answer: docs/research/comparisons.md.",
+        advice="For short answers with references, smile and correctness choose better and need no judge; a small "
+        "judge prefers the first answer: docs/research/comparisons.md.",
     )
     parameters_type = CompareParameters
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Ask two needs per step of the prompt's variant, in one round; TypeError unless the item is a pair."""
+        """Compare in one round for each step of the prompt's variant, with a need for each order.
+
+        Raises:
+            TypeError: The item is not a pair.
+        """
         del metadata
         if not isinstance(item, Pair):
             raise TypeError(f"compare needs a pair of answers, not {type(item).__name__}")
@@ -387,8 +392,8 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
     winner = decide(said, decision)
     if winner is None:
         verdicts = ", and ".join(
-            f"{_WINNER_LABELS[each]} if it is shown {_WINNER_LABELS[order.first]} first"
+            f"{_WINNER_LABELS[each]} if it sees {_WINNER_LABELS[order.first]} first"
             for each, order in zip(said, asked.orders, strict=True)
         )
-        return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {verdicts}"))
+        return asked.failed(Failure(Status.INCONSISTENT, f"the judge chooses {verdicts}"))
     return MetricResult(_POINTS[winner], warnings=asked.warnings, compared=asked.compared(winner))

@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, Jud
 
 @dataclass(frozen=True, slots=True)
 class JudgeGradeParameters(BinaryParameters):
-    """The parameters of `judge_grade`; the style decides whether the judge writes key facts first."""
+    """The parameters of `judge_grade`; `style` decides if the judge writes key facts first."""
 
     metric: ClassVar[str] = "judge_grade"
 
@@ -39,4 +39,4 @@ JUDGE_GRADE: Final = JudgedMetric(
     JudgeGradeParameters,
     Scale("grade", lowest=0.0, highest=5.0, verdict="verdict"),
 )
-"""Grade / 5; right if the verdict is yes."""
+"""The metric `judge_grade`; a prediction is right if the verdict is yes."""

@@ -1,7 +1,7 @@
-"""A judge's similarity of prediction and references: one number from 0 to 1.
+"""A judge's similarity of prediction and references, a number from 0 to 1.
 
 Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering" (SFVE), appendix
-B. There the judge writes a number; here it chooses a label of a scale, so that every answer is a number.
+B. In the paper, the judge writes a number; here, it chooses a label from a scale, so that every answer is a number.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
     MetricInfo(
         name="judge_similarity",
         version=3,
-        description="A language model's similarity of prediction and references, given the question.",
+        description="A language model's rating of the similarity of prediction and references, given the question.",
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_judge=True,
         advice=ADVICE,
@@ -37,4 +37,4 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
     JudgeSimilarityParameters,
     Scale("similarity", lowest=0.0, highest=1.0),
 )
-"""The similarity of the prompt's labels, which is the score."""
+"""The metric `judge_similarity`; the labels' values are the score."""

@@ -1,6 +1,6 @@
 """A judge's verdict yes or no, at once or after its thoughts.
 
-Source: KNVQA-Eval, section on language models as evaluators: plain, step by step, and with reasons.
+Source: KNVQA-Eval, section on language models as evaluators (plain, step by step, and with reasons).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gradewire_server.metrics.judged.references import View
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdictParameters(BinaryParameters):
-    """The parameters of `judge_verdict`; its value is the probability of yes (expected), or 1 or 0 (most_probable)."""
+    """The parameters of `judge_verdict`. The score is the probability of yes (expected), or 1 or 0 (most_probable)."""
 
     metric: ClassVar[str] = "judge_verdict"
 
@@ -38,7 +38,7 @@ JUDGE_VERDICT: Final = JudgedMetric(
     MetricInfo(
         name="judge_verdict",
         version=3,
-        description="A language model's probability of yes if asked whether the prediction is right.",
+        description="Probability with which a language model answers yes when asked if the prediction is right.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
         needs_judge=True,
         advice=ADVICE,
@@ -46,4 +46,4 @@ JUDGE_VERDICT: Final = JudgedMetric(
     JudgeVerdictParameters,
     Scale("verdict", lowest=0.0, highest=1.0, verdict="verdict", shown=False),
 )
-"""Probability of yes, or 1 and 0; right if the verdict is yes."""
+"""The metric `judge_verdict`; a prediction is right if the verdict is yes."""

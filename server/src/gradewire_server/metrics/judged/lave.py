@@ -20,7 +20,8 @@ class LaveParameters(BinaryParameters):
     """The parameters of `lave` (see types.proto).
 
     Raises:
-        ParameterError: See `JudgeParameters`; or a share is out of range, or the prompt lacks the demonstrations.
+        ParameterError: See `JudgeParameters`; or `reference_filter` is out of range, or the prompt lacks the
+            demonstrations.
     """
 
     metric: ClassVar[str] = "lave"
@@ -40,7 +41,7 @@ class LaveParameters(BinaryParameters):
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} demonstrations")
         fewest = min(map(len, self.file.demonstrations.values()), default=0)
         if self.shots is not None and self.shots > fewest:
-            raise ParameterError("shots", f"must be at most {fewest}, as many as {self.file.title} has of each kind")
+            raise ParameterError("shots", f"must be at most {fewest}, the size of {self.file.title}'s smallest set")
 
     @classmethod
     @override
@@ -66,7 +67,7 @@ _PAPER: Final[Mapping[str, Any]] = {
     "references": ShownReferences.ALL,
     "prompt": "lave_paper/1",
 }
-"""Section 4: all references, a reason first, the judge for binary questions too, one rating."""
+"""The paper's section 4: all references, a reason first, the judge also for binary questions, and one rating."""
 
 
 LAVE: Final = JudgedMetric(
@@ -81,5 +82,4 @@ LAVE: Final = JudgedMetric(
     LaveParameters,
     Scale("rating", lowest=1.0, highest=3.0),
 )
-"""The judge's rating; for a binary question, by default, whether the prediction's yes or no is that of the
-references."""
+"""The metric `lave`. For a binary question, a rule compares the yes or no of prediction and references by default."""

@@ -1,4 +1,4 @@
-"""The base of all judge metrics: their parameters, rounds of needs, and the score of a verdict."""
+"""The base of all judge metrics: parameters, rounds of needs, and the scoring of verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -36,32 +36,31 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Score against the other key (for judge_grade: probability of yes) from which the judge is not believed.
+"""Score against a wrong key (for judge_grade, probability of yes) from which the guard does not trust the judge.
 
-Chosen on the development half of docs/research/attacks.md: .3 and .4 cost more right answers, .65 lets more attacks
-through.
+Chosen on the development half of docs/research/attacks.md: 0.3 and 0.4 cost more right answers, and 0.65 lets more
+attacks through.
 """
 MIN_LABEL_MASS: Final = 0.01
-"""Least probability of all labels together; below it the judge wanted to say something else."""
+"""Minimum probability of all labels together. Below it, the judge's answer is not a label."""
 
 
 ADVICE: Final = (
-    "On labelled answers to text questions a small judge agrees less with annotators than smile, which costs far "
-    "less: docs/research/judge.md."
+    "On labelled answers to text questions, a small judge agrees less with annotators than smile does, and costs far "
+    "more: docs/research/judge.md."
 )
-"""A note for users before they pay for a judge metric."""
+"""Advice for users before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptParameters(Parameters):
-    """The base of parameters with a prompt file; `metric` is the name of their metric.
+    """The base of parameters with a prompt file; `metric` is the metric's name.
 
-    `prompts` is not a parameter, but the library in which `prompt` (NAME/VERSION@DIGEST, or a file's text) is looked
-    up.
+    `prompts` is not a parameter, but the library that resolves `prompt` (NAME/VERSION@DIGEST, or a file's text).
 
     Raises:
-        ParameterError: A choice does not exist; or the prompt does not exist, cannot be read, lacks the variant, or has
-            no field for the requested caption.
+        ParameterError: A choice does not exist; or the prompt does not exist, cannot be parsed, lacks the variant, or
+            has no field for the requested caption.
     """
 
     metric: ClassVar[str]
@@ -81,17 +80,17 @@ class PromptParameters(Parameters):
             raise ParameterError("prompt", f"{file.title} has no {self.variant}, only {', '.join(file.variants)}")
         if self.caption and "caption" not in file.variants[self.variant].item.fields:
             raise ParameterError("caption", f"{file.title} has no {{caption}} in the item of {self.variant}")
-        # Name exactly one file from here on.
+        # From here on, `prompt` names exactly one file.
         object.__setattr__(self, "prompt", self.prompts.parameter(file))
 
     @property
     def variant(self) -> str:
-        """The name of the prompt file's variant to ask."""
+        """The name of the prompt file's variant to use."""
         raise NotImplementedError
 
     @property
     def file(self) -> PromptFile:
-        """The prompt file that `prompt` names or holds; a text is read once and cached."""
+        """The prompt file that `prompt` names or contains; a text is parsed once and cached."""
         return self.prompts.find(self.metric, self.prompt)
 
     @property
@@ -115,13 +114,13 @@ class JudgeParameters(PromptParameters):
 
     @property
     def view(self) -> View:
-        """The parts of an item to show."""
+        """The parts of an item to show to the judge."""
         return View(caption=self.caption, references=self.references)
 
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """The base of parameters with a rule that may grade answers to binary questions."""
+    """The base of parameters for metrics in which a rule may grade answers to binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -133,7 +132,7 @@ Answer = Choice | Generated | Failure
 
 
 def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
-    """Ask a judge for one step of several prompts in one round; return its answers in order."""
+    """Ask a judge one step of several prompts in one round; return its answers in the prompts' order."""
     needs: tuple[Need, ...] = tuple(
         Choose(model, prompt, step.labels) if step.labels else Generate(model, prompt, step.max_tokens, ("\n",))
         for prompt in prompts
@@ -143,10 +142,10 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
 
 
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
-    """Return the label or text of an answer, as the judge sees it in its next step.
+    """Return the label or text of a judge's answer, in the form that the judge sees in its next step.
 
-    UNPARSABLE if all labels together have less than MIN_LABEL_MASS, or no text was written. A text is made harmless, so
-    that an answer cannot talk the judge into a verdict there.
+    Return UNPARSABLE if all labels together have less than MIN_LABEL_MASS, or if the judge wrote no text. A text is
+    neutralised, so that an answer under test cannot use it to talk the judge into a verdict.
     """
     if isinstance(answer, Failure):
         return answer
@@ -157,14 +156,21 @@ def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Fai
         return step.labels[answer.probabilities.index(max(answer.probabilities))]
     return Failure(
         Status.UNPARSABLE,
-        f"the judge answers something else than {shortened(', '.join(step.labels))}: they have only "
-        f"{answer.mass:.2g} of its probability",
+        f"the judge's answer is none of the labels {shortened(', '.join(step.labels))}, which together have a "
+        f"probability of only {answer.mass:.2g}",
     )
 
 
 @dataclass(slots=True)
 class Exchange:
-    """An exchange with a judge: the shown texts and used tokens, None if the judge does not report them."""
+    """An exchange with a judge.
+
+    Attributes:
+        cut: True if a shown text was cut.
+        masked: True if words of an answer were removed.
+        prompt_tokens: The number of prompt tokens so far; None if the judge does not report it.
+        generated_tokens: The number of generated tokens so far; None if the judge does not report it.
+    """
 
     cut: bool
     masked: bool
@@ -173,17 +179,17 @@ class Exchange:
 
     @property
     def warnings(self) -> tuple[ResultWarning, ...]:
-        """The warnings about texts that were not shown as written."""
+        """The warnings about texts that the judge did not see in full."""
         return (*cut_warning(self.cut), *((ResultWarning.MASKED,) if self.masked else ()))
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """Tokens of prompts and of answers; both None unless the judge reports both."""
+        """The numbers of prompt tokens and generated tokens; both None unless the judge reports both."""
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 
     def count(self, more: "Choice | Generated | Exchange") -> None:
-        """Add the tokens of another answer or exchange."""
+        """Add the tokens of an answer or another exchange."""
         self.prompt_tokens = _added(self.prompt_tokens, more.prompt_tokens)
         self.generated_tokens = _added(self.generated_tokens, more.generated_tokens)
 
@@ -200,7 +206,7 @@ class Chosen:
     choice: Choice
 
     def value(self, how: LabelValue) -> float:
-        """Return one value, on the labels' own scale."""
+        """Return the value of the choice, on the labels' scale."""
         probabilities, values = self.choice.probabilities, self.step.values
         if how is LabelValue.MOST_PROBABLE:
             return values[probabilities.index(max(probabilities))]
@@ -210,9 +216,9 @@ class Chosen:
 
 @dataclass(slots=True)
 class Judged(Exchange):
-    """A judge's choices and answers about an item, by name of the step.
+    """A judge's choices and answers about an item, by step name.
 
-    `demonstrations` is the kind of the requested ones, "" for none.
+    `demonstrations` is the name of the requested demonstration set; "" for none.
     """
 
     demonstrations: str
@@ -222,10 +228,10 @@ class Judged(Exchange):
 
 
 def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view: View) -> Rounds[Judged]:
-    """Ask a judge all steps of a variant in turn, about an item that passes `check_judged`.
+    """Ask a judge all steps of a variant, one after the other, about an item that passes `check_judged`.
 
     Raises:
-        FailureError: The judge gave no score: its failure, or UNPARSABLE.
+        FailureError: The judge failed, or its answer is UNPARSABLE.
     """
     variant = file.variants[variant_name]
     shown = show_item(item, file, variant, view)
@@ -238,7 +244,7 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
         read = read_answer(step, answer, variant.delimiters)
         if isinstance(answer, Failure) or isinstance(read, Failure):
             failure = next(each for each in (answer, read) if isinstance(each, Failure))
-            # Hidden text may explain an unreadable reply, but no other failure.
+            # Cut or masked text may explain an unreadable reply, but no other failure.
             warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
             raise FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings))
         judged.count(answer)
@@ -251,12 +257,12 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A linear map of a judge's choice to the score: `lowest` to 0, `highest` to 1.
+    """A linear map from a judge's choice to the score: `lowest` to 0, `highest` to 1.
 
     Attributes:
-        step: Step of the prompt whose labels are the scale.
-        verdict: Step whose yes or no is the verdict; empty if the score decides.
-        shown: True if the parts name the value; False if the score says the same.
+        step: The prompt's step whose labels are the scale.
+        verdict: The step whose yes or no is the verdict; empty if the score decides.
+        shown: True if the parts contain the value; False if the score equals it.
     """
 
     step: str
@@ -266,15 +272,16 @@ class Scale:
     shown: bool = True
 
     def score(self, value: float) -> float:
-        """Return the value between lowest and highest as 0 to 1."""
+        """Return the score, 0 to 1, for a value from `lowest` to `highest`."""
         return (value - self.lowest) / (self.highest - self.lowest)
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A judge's value on the labels' own scale, its score from 0 to 1, and their consequences.
+    """A judge's value on the labels' scale, its score from 0 to 1, and the verdict.
 
-    `yes_probability` is None if the score decides, `other_key_score` if the judge was not asked about the other key.
+    `yes_probability` is None if the score decides. `other_key_score` is None if the judge was not asked about a wrong
+    key.
     """
 
     value: float
@@ -284,7 +291,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return a lower, wrong verdict if the judge believes the same answer against another question's key."""
+        """Return the verdict with a lower score and as wrong if the judge also accepts the answer for a wrong key."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -302,11 +309,11 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Ask one round per step of the prompt's variant, none if the rule decides, twice as many with the guard."""
+        """Grade in one round for each step of the prompt's variant, or two with the guard; none if the rule decides."""
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:
-            raise FailureError(Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs one"))
+            raise FailureError(Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs an image"))
         if isinstance(parameters, BinaryParameters) and parameters.binary is BinaryQuestions.RULE:
             verdict = rule_verdict(item.question, item.references, item.prediction)
             if verdict is not None:
@@ -325,7 +332,7 @@ class JudgedMetric(Generic[P]):
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
-        """Request nothing: a judge reads the references with each answer."""
+        """Check the question; request nothing, since a judge reads the references with each answer."""
         del parameters
         yield from ()
         return check_question(entry.question)
@@ -342,7 +349,7 @@ class JudgedMetric(Generic[P]):
         if not scale.verdict:
             return _Verdict(value, score, None, correct=score >= correct_from)
         verdict = judged.choices[scale.verdict]
-        # The most probable verdict is 1 or 0: a score of 1 and a verdict of no would be a contradiction.
+        # With MOST_PROBABLE, the verdict's value is 1 or 0, and only 1 may count as right.
         least = 1.0 if parameters.value is LabelValue.MOST_PROBABLE else correct_from
         correct = verdict.value(parameters.value) >= least
         return _Verdict(value, score, verdict.value(LabelValue.EXPECTED), correct)

@@ -1,4 +1,4 @@
-"""Write the prompt of an item: its texts, without the judge's verdict words, in the turns of a prompt file."""
+"""Write an item's prompt: fill its texts, without the judge's verdict words, into a prompt file's turns."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,18 +33,19 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""Opposites of a judge's labels and of words of praise, in answers that use them as ordinary words."""
+"""Opposites of judges' labels and of words of praise, for answers that use them as ordinary words."""
 _MOST_WORDS: Final = 4
-"""Words of a reference that is a choice ("it is the left"); in a longer one "left" is an ordinary word."""
+"""Maximum number of words of a reference that is a choice ("it is the left"). In a longer reference, "left" is an
+ordinary word."""
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Return `folded` words that are answers here, although elsewhere an answer praises itself with them.
+    """Return `folded` words that are answers to this question, although they would be self-praise elsewhere.
 
-    They are the words around an "or" of the question ("Left or right?") with their opposites, and the opposites of the
-    words in a reference of at most four words ("right" for "left").
+    They are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
+    in references with at most four words ("right" for "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
@@ -60,11 +61,12 @@ def _opposites(words: Collection[str]) -> Iterator[str]:
 
 
 PLACEHOLDER: Final = "[...]"
-"""Text in place of removed words. It is not a word, so it cannot be a prompt's label."""
+"""The text that replaces removed words. It is not a word, so it cannot be a prompt's label."""
 
 _LABEL_WORD: Final = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 4
-"""Letters of a long word. Labels without one (yes, no, 3, A) are ordinary words, removed after "Rating" only."""
+"""Minimum number of letters of a long word. Labels without a long word (yes, no, 3, A) are ordinary words, and are
+removed only after "Rating" and the like."""
 
 _PRAISE: Final = "correct|right|true|accurate|valid|perfect|flawless|exact|acceptable|accepted|spot on|the truth|a fact"
 _SUBJECT: Final = (
@@ -90,18 +92,18 @@ _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
     """Return an answer with PLACEHOLDER instead of its verdicts on itself. Idempotent.
 
-    - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
-    - Clauses that praise ("this is correct", "my answer is absolutely right"), and the praise of an answer ("the right
-      answer is Rome" becomes "the [...] answer is Rome").
-    - Clauses that claim a match ("it is the same as the accepted answer").
-    - Ratings, with or without the prompt's openings ("The student's answer is yes", "Grade - 5", "score: 10/10").
+    These are replaced, in all READINGS of the text:
 
-    Each is removed in all of the text's `readings`. An answer that is only one such word stays ("Right.", "it is true",
-    "the right").
+    - the prompt's labels, as whole words ("correct", "incorrectly"), if they contain a word of at least four letters;
+    - clauses that praise ("this is correct", "my answer is absolutely right"), and praise before "answer" ("the right
+      answer is Rome" becomes "the [...] answer is Rome");
+    - clauses that claim a match ("it is the same as the accepted answer");
+    - ratings, with or without the prompt's openings ("The student's answer is yes", "Grade - 5", "score: 10/10").
 
-    Text stays if all its words are in the shown references or offered by the question (`words_of_choice`). If the
-    question asks for a score or a grade, numbers after that word stay too. Without labels nothing changes. A
-    neutralised text takes time proportional to its length.
+    An answer that consists of only one such word stays ("Right.", "it is true", "the right"). Text also stays if all
+    its words are in the shown references or in `words_of_choice`. If the question asks for a score or a grade, numbers
+    after that word stay, too. Without labels, nothing changes. A neutralised text needs time in proportion to its
+    length.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
@@ -110,7 +112,7 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
     scales = answers.union(_words(question))
     left = _removed(text, delimiters, answers, scales)
-    # The rest may match again. The loop ends, because the text loses a word each time.
+    # The changed text may match again. The loop ends, because the text loses a word each time.
     while left != text:
         text, left = left, _removed(left, delimiters, answers, scales)
     return left
@@ -131,7 +133,7 @@ def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[s
 
 
 def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """Return the text with PLACEHOLDER instead of some parts, which are in order."""
+    """Return the text with PLACEHOLDER instead of `parts`, which are ranges in ascending order."""
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -142,7 +144,7 @@ def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
 
 
 def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]:
-    """Yield positions of ASCII labels without an adjacent ASCII letter: a judge reads "correctж" as "correct"."""
+    """Yield ranges of ASCII labels without an adjacent ASCII letter, since a judge reads "correctж" as "correct"."""
     reading = without_dress(text)
     behind = 0
     for found in _bare_label(delimiters).finditer(reading.text):
@@ -165,7 +167,7 @@ def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text in each of its readings."""
+    """Return the words of all READINGS of a text."""
     return {word for read in READINGS for word in _LABEL_WORD.findall(read(text).text)}
 
 
@@ -181,21 +183,21 @@ def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
 
 
 def _label_pattern(delimiters: Delimiters) -> str:
-    """Return a pattern for the long labels, or one that matches nothing."""
+    """Return a pattern for the long labels; without long labels, a pattern that never matches."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
 
 
 @lru_cache(maxsize=256)
 def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
-    """Return all written forms of the long ASCII labels, the longest first."""
+    """Return the long ASCII labels with and without the endings "ly" and "ness", longest first."""
     labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
     return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
 def _bare_label(delimiters: Delimiters) -> re.Pattern[str]:
-    """Return a pattern of positions where one may begin, even inside another."""
+    """Return a pattern for positions at which a bare form may begin, even inside another bare form."""
     forms = _bare_forms(delimiters)
     return re.compile(rf"(?=(?:{any_of(forms)}))" if forms else r"(?!)")
 
@@ -208,7 +210,7 @@ def _one_word(delimiters: Delimiters) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def _praise(delimiters: Delimiters) -> re.Pattern[str]:
-    # A digit after a label is a footnote's, unless the label itself ends in one.
+    # A digit after a label belongs to a footnote, unless the label ends with a digit.
     label = rf"{_label_pattern(delimiters)}(?![^\W\d_])(?:(?<!\d)|(?!\d))"
     any_label = (
         rf"(?:(?:{any_of(delimiters.labels)})(?![^\W_]|[-.,:/]\d)"
@@ -232,7 +234,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """Return the set to show for a kind of question: its own, otherwise the first existing one; "" for none."""
+    """Return the name of the demonstration set for a question: `kind`, or the first set in the file; "" for none."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -240,7 +242,7 @@ def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int 
 
 @lru_cache(maxsize=256)
 def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> tuple[Turn, ...]:
-    """Return the turns before an item's: instructions, and demonstrations as pairs of turns."""
+    """Return the turns before an item's turn: the instructions, and two turns for each demonstration."""
     variant = file.variants[variant_name]
     shown = demonstration_set(file, variant, kind, view.shots)
     solved = file.demonstrations[shown][: view.shots] if shown else ()
@@ -251,7 +253,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
 def turns_before(
     variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
 ) -> tuple[Turn, ...]:
-    """Return the turns before an item's or a pair's, with the given demonstrations."""
+    """Return the turns before an item's or a pair's turn, with the given demonstrations."""
     system = variant.instructions(caption=caption, image=image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
     for shown, demonstration in solved:
@@ -267,7 +269,7 @@ def judge_prompt(
     answers: Mapping[str, str],
     images: tuple[Image, ...] = (),
 ) -> JudgePrompt:
-    """Return the prompt of the first step without an answer; `answers` by step name, one line each."""
+    """Return the prompt for the first step without an answer; `answers` are the earlier steps' answers by name."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [previous_answers(done, answers)] if done else []
@@ -275,9 +277,9 @@ def judge_prompt(
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
-    """Return the first step's prompt of a variant for a few texts (synthetic answers).
+    """Return the prompt of a variant's first step with the texts in `fields`, for synthetic answers.
 
-    The texts are neutralised here, and cut to MAX_WORDS words each.
+    Each text is cut to MAX_WORDS words and neutralised.
     """
     variant = file.variants[variant_name]
     shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
@@ -285,13 +287,13 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn: a line for each step, opening and answer."""
+    """Return a judge's turn: a line with opening and answer for each step."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
-    # With AUTO, demonstrations show the references of CLOSEST, so that both judge an item alike if they show it alike.
+    # With AUTO, demonstrations show the references of CLOSEST, so that the prompts are equal if the item's are.
     choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
     shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
@@ -314,15 +316,15 @@ def check_judged(item: Item) -> Failure | None:
     """Return the failure of `check_question`, or EMPTY_PREDICTION for an answer without a letter or digit."""
     failure = check_question(item.question)
     if failure is None and not has_letter_or_digit(item.prediction):
-        return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter or digit to judge")
+        return Failure(Status.EMPTY_PREDICTION, "prediction: contains no letter or digit to judge")
     return failure
 
 
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
-    """Return the kind of demonstrations: "binary", "short" for questions about images, "long" about texts.
+    """Return the demonstration set for a question: "binary", "short" for one about an image, "long" about a text.
 
-    A question is about an image if the item has captions or its references are annotators' votes. The prediction does
-    not matter, so that all answers to a question get the same prompt.
+    A question is about an image if the item has captions or its references are annotators' votes. The prediction has
+    no influence, so that all answers to a question get the same prompt.
     """
     if is_binary(counted):
         return "binary"
@@ -331,9 +333,10 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item's turn for a judge; `masked` if words of the prediction were removed (`without_praise`).
+    """An item's turn for a judge.
 
-    `matched_reference` is the only alias that is shown; None for several, or for votes.
+    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the
+    alias if only one is shown; None for several aliases or for votes.
     """
 
     rendered: Rendered
@@ -344,10 +347,7 @@ class ShownItem:
 
 
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
-    """Write an item that passes `check_judged` into a variant's template.
-
-    Question and caption are cut at MAX_CHARACTERS, the prediction at the variant's number of words.
-    """
+    """Fill an item that passes `check_judged` into a variant's template; cut its long texts."""
     counted = count_references(item.references)
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)

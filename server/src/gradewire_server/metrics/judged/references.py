@@ -1,4 +1,4 @@
-"""References for a judge: counted, closest first; binary questions; and another question's key, as a guard."""
+"""References for a judge: count, choose and write them, grade yes or no by rule, and make wrong keys for the guard."""
 
 import hashlib
 import re
@@ -15,11 +15,11 @@ from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
 _MOST_CHARACTERS: Final = 256
-"""Characters of an alias to compare: a request may have a thousand long ones."""
+"""Maximum number of characters of an alias to compare, since a request may have a thousand long aliases."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""If an answer has this share of an alias' letter runs, they have a word in common, apart from endings."""
+"""Share of an alias's letter runs in an answer from which the two count as sharing a word, apart from endings."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -28,12 +28,13 @@ STOP_WORDS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """Positions of aliases by how close they are to an answer, the closest first.
+    """The order of aliases by closeness to an answer.
 
     Attributes:
-        shared: True if the closest one shares a word with the answer; otherwise their order means nothing.
-        share: Largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like, or
-            of runs of three letters in its words with letters beyond ASCII.
+        places: The aliases' indices, the closest alias first.
+        shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
+        share: The largest share of an alias in the answer, 0 to 1: of its words without articles and the like, or of
+            the three-letter runs in its words with letters beyond ASCII.
     """
 
     places: Sequence[int]
@@ -42,11 +43,11 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sort lower-case aliases by how close they are to an answer, using their first 256 characters.
+    """Sort lower-case aliases by closeness to an answer, using their first 256 characters.
 
-    The criteria are, in order, the shares of an alias in the prediction: of its words without articles and the like, of
-    all its words, and of runs of three letters in words with letters beyond ASCII, which may have endings or no blanks
-    between them.
+    The criteria are, in this order, an alias's shares in the prediction: of its words without articles and the like, of
+    all its words, and of the three-letter runs in its words with letters beyond ASCII. Runs help in languages that
+    inflect words or have no blanks between them.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
@@ -70,7 +71,7 @@ def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, fl
 
 
 def _grams(run: str) -> list[str]:
-    """Return runs of three letters; a shorter word is a single run."""
+    """Return a word's three-letter runs; a shorter word is a single run."""
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
@@ -80,15 +81,15 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Share of a key's words from which an answer says it; any text may have a single word of a longer key."""
+"""Share of a key's words from which an answer counts as containing the key; any text may contain a single word."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
 })  # fmt: skip
-"""Articles besides the English ones: with only these, half of "la Seine" would be said."""
+"""Articles in other languages. If they counted, any text with "la" would contain half of "la Seine"."""
 _WORD: Final = re.compile(r"\w+")
 _MOST_KEY_CHARACTERS: Final = 4096
-"""Characters of a text whose words are read: a request may have a thousand long ones."""
+"""Maximum number of characters of a text to split into words, since a request may have a thousand long texts."""
 
 _ENDS: Final = " .,;:!?\"'"
 _YES_OR_NO: Final = frozenset({"yes", "no"})
@@ -97,13 +98,14 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class CountedReferences:
-    """Distinct references, most frequent first, otherwise in their given order.
+    """Distinct references, most frequent first; equally frequent references keep their order.
 
     Attributes:
-        counts: Number of each one; all 1 unless `votes`.
-        keys: Keys of equal references: lower case, single spaces, no punctuation at the ends.
-        places: First position of each one among the references.
-        votes: True for annotators' votes, see `count_references`; otherwise any of the aliases is enough.
+        texts: The first text of each distinct reference.
+        counts: The number of occurrences of each reference; all 1 unless `votes`.
+        keys: The `reference_key` of each reference.
+        places: The index of each reference's first occurrence.
+        votes: True for annotators' votes (see `count_references`), False for aliases, each of which is a right answer.
     """
 
     texts: tuple[str, ...]
@@ -113,7 +115,7 @@ class CountedReferences:
     votes: bool
 
     def kept(self, places: Sequence[int]) -> "CountedReferences":
-        """Return those at `places`."""
+        """Return only the references at the indices `places`."""
         return CountedReferences(
             tuple(self.texts[place] for place in places),
             tuple(self.counts[place] for place in places),
@@ -130,11 +132,11 @@ def reference_key(text: str) -> str:
 
 
 def count_references(references: Sequence[str]) -> CountedReferences:
-    """Count equal references.
+    """Count equal references, and decide if they are annotators' votes or aliases.
 
-    They are votes if a text occurs twice, word for word, as annotators repeat it; and always if yes or no is the most
-    common one, or some say yes and others no, since a single one would hide the others. Otherwise they are aliases:
-    such lists repeat words in another case, and counts mean nothing.
+    References are votes if one occurs twice, word for word. They are also votes if the most common reference is yes or
+    no, or if they contain both yes and no, since one alias would hide the disagreement. Otherwise they are aliases;
+    lists of aliases may repeat a word in a different case, so counts mean nothing.
     """
     first: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -161,32 +163,32 @@ def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
 
 
 def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
-    """Remove references with less than `share` (0 to 1) of the most frequent one's count."""
+    """Remove references with less than `share` (0 to 1) of the most frequent reference's count."""
     least = share * counted.counts[0] - _ROUNDING
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces, and whether any was cut."""
+    """References to show to a judge, with single spaces; `cut` is True if any was cut or omitted for its length."""
 
     counted: CountedReferences
     cut: bool
 
     @property
     def alone(self) -> int | None:
-        """The position of a single shown alias; None for votes and for several aliases."""
+        """The index of the alias if only one is shown; None for votes and for several aliases."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
 def choose_shown(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences = ShownReferences.CLOSEST
 ) -> ChosenReferences:
-    """Return the references to show to a judge, in the form's number and a prediction's number of words.
+    """Return the references to show to a judge, limited by the form's number and by MAX_WORDS words in all.
 
-    Of votes, the most frequent are shown. Of aliases, those closest to the prediction are shown in their order: since a
-    right answer needs only one, the most different ones tell a judge least. With AUTO all aliases are shown if the
-    closest one shares no word with the prediction.
+    Of votes, the most frequent are shown. Of aliases, the closest to the prediction are shown, in their given order:
+    since a right answer needs to match only one alias, the most different aliases help a judge least. With AUTO, all
+    aliases are shown if the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -209,7 +211,7 @@ def choose_shown(
 def _ranked(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences
 ) -> tuple[Sequence[int], int]:
-    """Return positions of the references, those to show first, and how many to show."""
+    """Return the references' indices in order of preference, and the maximum number to show."""
     if counted.votes:
         return range(len(counted.texts)), form.most_counted
     found = closest(counted.keys, prediction)
@@ -218,7 +220,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """Return references in one line; see `neutralise` for `delimiters`."""
+    """Return the references on one line, neutralised with `delimiters`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
@@ -228,15 +230,15 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Return whether the most common reference is yes or no; `counted` comes from `count_references`."""
+    """Return True if the most common reference is yes or no; `counted` is from `count_references`."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return whether a prediction's yes or no is that of most references; None if the judge must decide.
+    """Return True if a prediction's yes or no agrees with most references; None if the judge must decide.
 
-    The judge decides if the most common reference is neither, the question asks for something else ("Who wrote it?"
-    about a band named Yes), the prediction is not clearly either, or both are equally frequent.
+    The judge must decide if the most common reference is neither yes nor no, the question is no yes-or-no question
+    ("Who wrote it?" about a band named Yes), the prediction is neither clearly, or yes and no are equally frequent.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -245,40 +247,41 @@ def rule_verdict(question: str, references: Sequence[str], prediction: str) -> b
 
 
 def majority(references: Sequence[str]) -> bool | None:
-    """Return True for yes, False for no, None for a draw."""
+    """Return True if most references mean yes, False if most mean no, None for a draw."""
     said = Counter(map(leading_verdict, references))
     return None if said[True] == said[False] else said[True] > said[False]
 
 
 def says_key(item: Item, share: float) -> bool:
-    """Return whether the prediction has half of a reference's words, or letters, that the question lacks.
+    """Return True if the prediction contains at least half of a reference's words, or letter runs.
 
-    Single Latin letters, articles and the like do not count, because every text has them. If a reference has nothing
-    else, only an equal answer says it. References rarer than `share` of the most frequent one do not count.
+    Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
+    them. If a reference has no words that count, the prediction must equal it. References with less than `share` of the
+    most frequent reference's count are ignored.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
     if reference_key(item.prediction) in keys:
         return True
     own = [[word for word in _words(key) if word not in asked] for key in keys]
-    # "Left or right?" has all words of its key.
+    # If the question contains all words of every key, as "Left or right?" does, use all words.
     named = [words for words in own if words] or [_words(key) for key in keys]
-    telling = [" ".join(word for word in words if not _is_met_anywhere(word)) for words in named]
+    telling = [" ".join(word for word in words if not _is_in_every_text(word)) for words in named]
     telling = [key for key in telling if key]
     return bool(telling) and closest(telling, item.prediction).share >= _KEY_FROM
 
 
-def _is_met_anywhere(word: str) -> bool:
+def _is_in_every_text(word: str) -> bool:
     is_letter = len(word) == 1 and word.isascii() and word.isalpha()
     return is_letter or word in STOP_WORDS or word in _ARTICLES
 
 
 def other_key(item: Item) -> tuple[str, ...]:
-    """Return references of another question, which are wrong for this one and depend on the question only.
+    """Return references that are wrong for this question, as if they belonged to a different question.
 
-    They have the form of the most frequent reference (a number, a name, a thing), share no word with question and
-    references, and are as many as the item's votes. The prediction has no influence, because it could try to choose.
-    For a yes-or-no question they are the other one of yes and no.
+    They are of the same type as the most frequent reference (a number, a name or a thing), and share no word with
+    question and references. For votes, there are as many as the item has. The choice does not depend on the
+    prediction, because an attacker could influence it. For a yes-or-no question, the wrong reference is the opposite.
     """
     counted = count_references(item.references)
     if is_binary(counted):
@@ -291,7 +294,7 @@ def other_key(item: Item) -> tuple[str, ...]:
 
 
 def _in_order(reference: str, question: str) -> Sequence[str]:
-    """Return keys of the reference's form, from a position that depends on the question, then other forms."""
+    """Return wrong keys, those of the reference's type first; the question determines the first key."""
     has_digit = any(map(str.isdigit, reference))
     fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
     begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)
@@ -304,7 +307,7 @@ def _words(text: str) -> list[str]:
 
 
 DEFAULT_SHARE: Final = 0.25
-"""References rarer than this share of the most frequent one are not shown (LAVE, section 4.2)."""
+"""Minimum count of a shown reference, as a share of the most frequent reference's count (LAVE, section 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +315,10 @@ class View:
     """The parts of an item to show to a judge, and the demonstrations to show with it.
 
     Attributes:
-        share: References rarer than this share of the most frequent one are not shown.
-        kind: Kind of question of the demonstrations; "" to detect it.
-        shots: Number of demonstrations to show, the first of their set; None for all.
+        share: The minimum count of a shown reference, as a share of the most frequent reference's count.
+        kind: The name of the demonstration set; "" means that the question determines it.
+        references: The aliases to show.
+        shots: The number of demonstrations to show, from the start of their set; None means all.
     """
 
     caption: bool = False

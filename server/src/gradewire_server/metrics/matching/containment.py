@@ -1,7 +1,7 @@
 """Easy and lexical match: the prediction contains a reference's words, in SMILE's or SQuAD's normal form.
 
 Sources: SMILE, section on baselines ("can be found within the model response"); KNVQA-Eval, section on lexical matching
-(rule i), with the normalisation of open-domain question answering as in Kamalloo et al. 2023, "Evaluating Open-Domain
+(rule i), with the normalisation for open-domain question answering from Kamalloo et al. 2023, "Evaluating Open-Domain
 Question Answering in the Era of Large Language Models".
 """
 
@@ -18,7 +18,7 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Yield whether the prediction has each reference's words in sequence ("art" is not in "party")."""
+    """Yield True for each reference whose words the prediction contains in sequence; "party" does not contain "art"."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 

@@ -1,6 +1,6 @@
 """Exact match after SQuAD's normalisation.
 
-Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (evaluation of v1.1).
+Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (v1.1's evaluation).
 """
 
 import re
@@ -21,7 +21,8 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 def squad_normalise(text: str) -> str:
     """Return the text in lower case, without ASCII punctuation and articles, with single spaces.
 
-    If nothing is left, less is removed: an answer "A" stays "a", and "?" stays "?", so that neither equals "the".
+    If nothing would be left, articles stay, and then punctuation: "A" becomes "a", and "?" stays "?", so that neither
+    equals "the".
     """
     lowered = text.lower()
     bare = translated(lowered, _NO_PUNCTUATION)

@@ -1,6 +1,6 @@
-"""Value match: the share of a reference's dates, quantities and other values that the prediction has.
+"""Value match: the share of a reference's dates, quantities and other values that the prediction contains.
 
-No publication: the rules are this project's own; see docs/reference/metrics.md.
+This project made the rules, without a publication; see docs/reference/metrics.md.
 """
 
 from typing import Final
@@ -15,33 +15,33 @@ from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
-"""References to compare, the first ones: each costs time for every value of the prediction."""
+"""Maximum number of references to compare, since each costs time for every value of the prediction."""
 _MAX_WANTED: Final = 128
-"""Values of all references together; after so many no further reference is read."""
+"""Number of values in the references after which no more references are compared."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
-    "references: have no value (a date, a quantity, a position in an order, a formula) to compare. Use a metric that "
-    "compares words",
+    "references: contain no value to compare (a date, a quantity, an ordinal, a formula). Use a metric that compares "
+    "words",
 )
 _SOME_WITHOUT: Final = Failure(
     Status.INVALID_INPUT,
-    "references: one has no value, so the prediction, which lacks values of all others, may match that one. Use a "
+    "references: one contains no value and cannot be compared, and the prediction does not match the others. Use a "
     "metric that compares words",
 )
 
 
 class ValueMatchMetric(TextMetric[Parameters]):
-    """The share of the best reference's values that the prediction has, 0 if it contradicts one.
+    """The share of the best reference's values that the prediction contains, 0 if it contradicts a value.
 
-    The first of equally good references counts. INVALID_INPUT if no reference has values, or if one has none and the
-    prediction lacks values of all others.
+    The first of equally good references counts. The status is INVALID_INPUT if no reference contains values, or if one
+    contains no values and the prediction lacks values of every other reference.
     """
 
     info = MetricInfo(
         name="value_match",
         version=1,
-        description="Share of a reference's dates, quantities and other values that the prediction has, as values; 0 "
-        "if it contradicts one.",
+        description="Share of a reference's dates, quantities and other values that the prediction contains, in any "
+        "notation; 0 if it contradicts one.",
         citation="gradewire's own; see docs/reference/metrics.md",
     )
     parameters_type = Parameters
@@ -53,7 +53,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
         named = [index for index, match in enumerate(matches) if match.wanted]
         if not named:
             raise FailureError(_NO_VALUES)
-        best = max(named, key=lambda index: _rank(matches[index]))  # the first of equals
+        best = max(named, key=lambda index: _rank(matches[index]))  # the first of equally good references
         match = matches[best]
         correct = match.found == match.wanted
         if not correct and len(named) < len(matches):
@@ -76,7 +76,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
 
 
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
-    """Return the matches of the prediction with each reference, and whether references were left out."""
+    """Return the prediction's match with each reference, and True if references were skipped."""
     matcher = ValueMatcher(item.question, item.prediction)
     matches: list[ValueMatch] = []
     wanted = 0
@@ -93,5 +93,5 @@ def _score(match: ValueMatch) -> float:
 
 
 def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """Return the rank: by score, then by the share found, then by the number of contradictions."""
+    """Return a sort key: the score, then the share of values found, then fewer contradictions."""
     return _score(match), match.found / match.wanted, -match.contradicted

@@ -1,4 +1,4 @@
-"""VQA accuracy: the share of annotators who gave the predicted answer, after the challenge's normalisation."""
+"""VQA accuracy: agreement with annotators' answers, after the VQA challenge's normalisation."""
 
 import math
 import re
@@ -42,20 +42,21 @@ _CONTRACTIONS: Final = {
     for word in (*_REGULAR, *_IRREGULAR)
     for mark in re.finditer("'", word)
 }
-"""Contractions by their spelling without one of the apostrophes."""
+"""Contractions by their spellings without one apostrophe."""
 
 
 def tidy(text: str) -> str:
-    """Replace tabs and line ends with spaces and strip the ends, like in every text before any comparison."""
+    """Replace tabs and line ends with spaces, and strip the ends; every text is tidied before comparison."""
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
 def vqa_normalise(text: str) -> str:
-    """Return an answer's words as the VQA challenge compares them, with single spaces; may be "".
+    """Return an answer in the VQA challenge's normal form, with single spaces; may be "".
 
-    A punctuation mark becomes a space; it is removed if it is next to a space anywhere in the text, and all are if a
-    comma is between digits. Apostrophes and colons stay. A period is removed unless a digit follows. Then come lower
-    case, "two" to "2" (zero to ten; "none" is 0), no articles, and the apostrophe in contractions ("dont").
+    A punctuation mark becomes a space. It is removed instead if it is next to a space anywhere in the text, or if the
+    text contains a comma between digits. Apostrophes and colons stay. A period is removed unless a digit follows.
+    Then the text becomes lower case, "two" becomes "2" (zero to ten; "none" becomes "0"), articles are removed, and
+    contractions get their apostrophe ("dont" becomes "don't").
     """
     tight = _COMMA_IN_NUMBER.search(text) is not None
     gaps = {
@@ -68,20 +69,20 @@ def vqa_normalise(text: str) -> str:
 
 
 _ENOUGH: Final = 3
-"""Annotators who must agree for a full score."""
+"""Number of annotators who must agree for a full score."""
 _ROUNDING: Final = 1e-9
 MAX_CHARACTERS: Final = 4096
-"""Characters of a text to compare: the distance costs the product of both lengths."""
+"""Maximum number of characters to compare, since an edit distance costs the product of both lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class VqaAccuracyParameters(Parameters):
     """The parameters of `vqa_accuracy` and `soft_vqa_accuracy` (see types.proto).
 
-    Without a `verdict_cut` (above 0, at most 1) the metric's own rule gives the verdict.
+    `verdict_cut` is above 0 and at most 1. Without it, each metric has its own rule for the verdict.
 
     Raises:
-        ParameterError: A choice does not exist, or the cut is out of range.
+        ParameterError: A choice does not exist, or `verdict_cut` is out of range.
     """
 
     consensus: VqaConsensus = VqaConsensus.LEAVE_ONE_OUT
@@ -91,17 +92,17 @@ class VqaAccuracyParameters(Parameters):
     def __post_init__(self) -> None:
         take_choices(self)
         if self.verdict_cut is not None and not 0 < self.verdict_cut <= 1:
-            raise ParameterError("verdict_cut", f"must be a number above 0, at most 1, not {self.verdict_cut}")
+            raise ParameterError("verdict_cut", f"must be a number above 0 and at most 1, not {self.verdict_cut}")
 
 
 _ALONE: Final = Failure(
     Status.INVALID_INPUT,
-    "references: leaving one annotator out needs at least two, with one answer each. For one, set consensus=single",
+    "references: consensus=leave_one_out needs at least two, one from each annotator. For one, set consensus=single",
 )
 
 
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
-    """Return prediction and references for comparison; FailureError if leaving one out leaves none."""
+    """Return prediction and references in comparable form; FailureError if leaving one annotator out leaves none."""
     if parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
         raise FailureError(_ALONE)
     references = tuple(map(tidy, item.references))
@@ -112,7 +113,7 @@ def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tupl
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Return the score from each annotator's agreement with the prediction, 0 to 1 each."""
+    """Return the score from `agreements`, each annotator's agreement with the prediction, 0 to 1."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)
@@ -122,17 +123,17 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
 
 
 def is_at_least(score: float, cut: float) -> bool:
-    """Return whether a score is at least `cut`, apart from rounding."""
+    """Return True if a score is at least `cut`, except for rounding errors."""
     return score >= cut - _ROUNDING
 
 
 class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
-    """The share of the annotators' consensus that the prediction meets; it matches the first who agrees."""
+    """The prediction's agreement with the annotators; `matched_reference` is the first agreeing annotator's answer."""
 
     info = MetricInfo(
         name="vqa_accuracy",
         version=2,
-        description="How many annotators gave the predicted answer, as the VQA challenge counts; all references count.",
+        description="Share of annotators with the predicted answer, as the VQA challenge counts; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
     )
     parameters_type = VqaAccuracyParameters
@@ -152,19 +153,19 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
 
 
 def character_similarity(prediction: str, reference: str) -> float:
-    """Return 1 - edit distance / length of the reference, at least 0; "" equals only ""."""
+    """Return 1 - edit distance / reference length, at least 0; an empty reference equals only an empty prediction."""
     if not reference:
         return float(not prediction)
-    # Stop at one edit per character of the reference, which ends early for a long prediction.
+    # One edit per reference character already means 0, so this limit ends the search early for a long prediction.
     limit = len(reference) - 1
     distance = Levenshtein.distance(prediction, reference, score_cutoff=limit)
     return 1 - distance / len(reference) if distance <= limit else 0.0
 
 
 class SoftVqaAccuracy(VqaAccuracy):
-    """VQA accuracy in which each annotator agrees by 1 - character error rate; matches the first of the closest.
+    """VQA accuracy in which an annotator's agreement is 1 - character error rate.
 
-    Without `verdict_cut` there is no verdict.
+    `matched_reference` is the first of the closest answers. Without `verdict_cut`, there is no verdict.
     """
 
     info = MetricInfo(

@@ -1,4 +1,4 @@
-"""Sentence BLEU like sacrebleu's, over all references at once.
+"""Sentence BLEU over all references at once, with sacrebleu's results.
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation"; Post 2018, "A Call for
 Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoothing 3, named exp in sacrebleu).
@@ -22,12 +22,16 @@ from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text to tokenise: 16 for each of its first MAX_WORDS tokens."""
+"""Maximum number of characters to tokenise: 16 for each of the first MAX_WORDS tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class BleuParameters(Parameters):
-    """The parameters of `bleu`: `max_ngram` is the longest n-gram in words, 1 to 4; otherwise ParameterError."""
+    """The parameters of `bleu`: `max_ngram` is the length of the longest n-gram in words.
+
+    Raises:
+        ParameterError: `max_ngram` is not 1 to 4.
+    """
 
     max_ngram: int = _LONGEST_NGRAM
 
@@ -36,21 +40,21 @@ class BleuParameters(Parameters):
             raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
 
 
-_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's own types end here
+_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's class has no types
 
 
 def _tokenize(text: str) -> str:
     try:
         tokens: str = _tokenizer(text)
     finally:
-        # The caches would keep 65,536 texts each, however long.
+        # Each cache would keep up to 65,536 texts of any length.
         Tokenizer13a.__call__.cache_clear()
         TokenizerRegexp.__call__.cache_clear()
     return tokens
 
 
 def _tokens(text: str) -> tuple[list[str], bool]:
-    """Return the first MAX_WORDS tokens, and whether anything was left out."""
+    """Return the first MAX_WORDS tokens, and True if the text was cut."""
     begun = text.strip()
     tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
@@ -64,7 +68,7 @@ def _compute(prediction: list[str], references: list[list[str]], max_ngram: int)
     correct, total = [], []
     for length in range(1, max_ngram + 1):
         predicted = Counter(_ngrams(prediction, length))
-        # sacrebleu counts all n-grams of all references, which takes seconds for a thousand long ones.
+        # sacrebleu counts all n-grams of all references, which needs seconds for a thousand long references.
         allowed: Counter[tuple[str, ...]] = Counter()
         for reference in references:
             allowed |= Counter(ngram for ngram in _ngrams(reference, length) if ngram in predicted)
@@ -78,7 +82,7 @@ def _compute(prediction: list[str], references: list[list[str]], max_ngram: int)
 
 
 class Bleu(TextMetric[BleuParameters]):
-    """Sentence BLEU, 0 to 1. It compares all references together, so it matches no single one."""
+    """Sentence BLEU, 0 to 1. It compares all references together, so there is no `matched_reference`."""
 
     info = MetricInfo(
         name="bleu",

@@ -1,4 +1,4 @@
-"""CIDEr: shared n-grams with the references, weighted by their rarity in a corpus.
+"""CIDEr: n-grams that prediction and references share, weighted by their rarity in a corpus.
 
 Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 3.
 """
@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 MAX_ORDER: Final = 4
-"""The longest n-gram, in words."""
+"""Number of words of the longest n-gram."""
 Ngram: TypeAlias = tuple[str, ...]
 
 _SIGMA_WORDS: Final = 6.0
@@ -39,9 +39,9 @@ _SCALE: Final = 10.0
 
 
 def words_of(text: str) -> tuple[list[str], bool]:
-    """Return the first MAX_WORDS words, in lower case and without punctuation, and whether there are more.
+    """Return the first MAX_WORDS words, in lower case and without punctuation, and True if there are more.
 
-    A text without words ("?!") gives its parts between white space, so that it is not empty by accident.
+    A text without words ("?!") is split at white space instead, so that the result is not empty.
     """
     words = bare_words(text) or text.lower().split()
     return words[:MAX_WORDS], len(words) > MAX_WORDS
@@ -55,9 +55,10 @@ def ngrams(words: Sequence[str]) -> Counter[Ngram]:
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
     """Return the number of documents with each n-gram; a document is the references of one entry.
 
-    N-grams in only one document are left out: they weigh like unknown ones, and are most of a corpus.
+    N-grams that occur in only one document are omitted: they weigh the same as unknown n-grams, and are most of a
+    corpus.
     """
-    # Find them by their hashes: storing all n-grams as tuples would take ten times the memory.
+    # Find n-grams in several documents by their hashes, since tuples of all n-grams would need ten times the memory.
     hashes = array("q")
     for references in documents:
         hashes.extend(map(hash, _distinct(references)))
@@ -80,19 +81,23 @@ def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
 
 @dataclass(frozen=True, slots=True)
 class CiderParameters(Parameters):
-    """The parameters of `cider`; ParameterError if the corpus does not exist or is none."""
+    """The parameters of `cider`.
+
+    Raises:
+        ParameterError: `corpus` does not exist or is NONE.
+    """
 
     corpus: Corpus = Corpus.REQUEST
 
     def __post_init__(self) -> None:
         take_choices(self)
         if self.corpus is Corpus.NONE:
-            raise ParameterError("corpus", "must be request or prepared, since CIDEr needs weights")
+            raise ParameterError("corpus", "must be request or prepared, since CIDEr needs a corpus for its weights")
 
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """A text: weights and length of the vector of each order, and its number of words."""
+    """A text's weights and norm for each n-gram order, and its number of words."""
 
     weights: tuple[Mapping[Ngram, float], ...]
     norms: tuple[float, ...]
@@ -100,9 +105,9 @@ class _Vector:
 
 
 class Cider(NothingToPrepare):
-    """The mean similarity of weighted n-gram counts over 1- to 4-grams and references, times 10.
+    """The similarity of weighted n-gram counts, averaged over 1- to 4-grams and references, times 10.
 
-    Preparing references needs no requests: a prepared corpus holds the entries themselves.
+    Preparing references needs no requests, because a prepared corpus contains the entries themselves.
     """
 
     info = MetricInfo(
@@ -116,7 +121,7 @@ class Cider(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
-        """Request the document frequencies of the corpus in one round."""
+        """Request the corpus's document frequencies in one round, then grade."""
         del metadata
         corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))
         stop_at(_too_small(corpus))
@@ -128,8 +133,8 @@ def _too_small(corpus: DocumentFrequencies) -> Failure | None:
         return None
     return Failure(
         Status.INVALID_PARAMETER,
-        f"corpus: {shortened(corpus.name)} is a single question with its references, in which no n-gram is rarer "
-        "than another. Score several questions in one request, or prepare a set of them",
+        f"corpus: {shortened(corpus.name)} contains only one question with its references, so all n-grams are equally "
+        "rare. Score several questions in one request, or prepare a set of several questions",
     )
 
 
@@ -146,8 +151,8 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
             by_order[index] += similarity
     if not weighty:
         message = (
-            f"references: each of their words is in all {corpus.documents} documents of the corpus {corpus.name}, "
-            "so that none has a weight. Use a corpus with more questions"
+            f"references: every word occurs in all {corpus.documents} documents of the corpus {corpus.name}, so no "
+            "word has a weight. Use a corpus with more questions"
         )
         raise FailureError(Failure(Status.INVALID_INPUT, message))
     parts = tuple(_SCALE * total / len(references_words) for total in by_order)
@@ -159,7 +164,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
 
 
 def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
-    """Return count times idf of every n-gram; an unknown n-gram weighs like one in a single document."""
+    """Return each n-gram's count times its idf; an unknown n-gram counts like an n-gram in one document."""
     log_documents = math.log(corpus.documents)
     frequency = corpus.counts.get
     weights: tuple[dict[Ngram, float], ...] = tuple({} for _ in range(MAX_ORDER))
@@ -170,7 +175,7 @@ def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
 
 
 def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
-    """Return, by order, the cosine with clipped weights, 0 to 1, less for different lengths."""
+    """Return, for each order, the cosine with clipped weights, 0 to 1, reduced if the lengths differ."""
     difference = prediction.words - reference.words
     penalty = math.exp(-(difference**2) / (2 * _SIGMA_WORDS**2))
     found = []
@@ -180,7 +185,7 @@ def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
             found.append(0.0)
             continue
         mine, theirs = prediction.weights[order], reference.weights[order]
-        # Iterate over the shorter one: a long answer may have a thousand short references.
+        # Iterate over the shorter text, since a long answer may have a thousand short references.
         fewer, more = (mine, theirs) if len(mine) < len(theirs) else (theirs, mine)
         shared = math.fsum(min(mine[ngram], theirs[ngram]) * theirs[ngram] for ngram in fewer if ngram in more)
         found.append(penalty * min(1.0, shared / norm))

@@ -1,9 +1,10 @@
-"""METEOR: align words of a prediction with those of a reference, with a penalty for broken order.
+"""METEOR: align the words of a prediction and a reference, with a penalty for broken order.
 
-Source: Banerjee and Lavie 2005, section 2. Open details follow NLTK (`nltk.translate.meteor_score`): words are taken
-from the end, each with the last free partner, and synonyms are looked up for stems.
+Source: Banerjee and Lavie 2005, section 2. Where the paper leaves details open, this follows NLTK
+(`nltk.translate.meteor_score`): words are paired from the end, each with its last free partner, and synonyms are looked
+up for stems.
 
-The prediction is indexed once, so that a reference costs only its own length.
+The prediction is indexed once, so that each reference costs time in proportion to its own length.
 """
 
 from collections import defaultdict
@@ -32,9 +33,9 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 Pair: TypeAlias = tuple[int, int]
-"""Position in the prediction, position in the reference."""
+"""A position in the prediction and a position in the reference."""
 WordPositions: TypeAlias = Mapping[str, Sequence[int]]
-"""Positions, ascending, by word or by stem."""
+"""Ascending positions by word or by stem."""
 
 _LARGEST_BETA: Final = 100.0
 
@@ -56,19 +57,19 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Pairs of one prediction and one reference, unordered, and positions of the reference's free words by stem."""
+    """The aligned pairs of a prediction and a reference, unordered, and the reference's free words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
 
     @property
     def taken(self) -> frozenset[int]:
-        """Paired positions of the prediction."""
+        """The prediction's paired positions."""
         return frozenset(position for position, _ in self.pairs)
 
 
 def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment:
-    """Pair equal words, then words of equal stem."""
+    """Pair equal words, then words with equal stems."""
     pairs = _equal(prediction.by_word, _positions(enumerate(reference)), taken=frozenset())
     same = Alignment(tuple(pairs), _free_stems(reference, pairs))
     if not same.free:
@@ -78,7 +79,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the prediction's stems that are free in an alignment whose reference has free words too."""
+    """Return the prediction's stems that are free in an alignment in which the reference also has free words."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -87,7 +88,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pair the free words in each alignment with their synonyms among the reference's free words, by stem."""
+    """Pair the prediction's free words in each alignment with synonyms among the reference's free words, by stem."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -135,7 +136,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Return the number of runs of pairs that are adjacent in both texts, 0 without pairs."""
+    """Return the number of chunks (runs of pairs that are adjacent in both texts), 0 without pairs."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -146,7 +147,7 @@ class MeteorParameters(Parameters):
     """The parameters of `meteor` (see types.proto).
 
     Raises:
-        ParameterError: A value is out of range, or the source of synonyms does not exist.
+        ParameterError: A value is out of range, or `synonyms` does not exist.
     """
 
     synonyms: MeteorSynonyms = MeteorSynonyms.WORDNET
@@ -163,7 +164,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Return precision, recall and penalty of an alignment; all 0 without pairs."""
+    """Return an alignment's precision, recall and penalty; all are 0 without pairs."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -181,7 +182,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR against the best reference, the first of equals; requests WordNet's synonyms of predictions only."""
+    """METEOR with the best reference; ties go to the first. Synonyms are looked up only for predictions."""
 
     info = MetricInfo(
         name="meteor",
@@ -194,7 +195,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Request synonyms of unmatched words; even of none, to detect missing files."""
+        """Request synonyms of unmatched words, even if all words match, so that missing files never go unnoticed."""
         del metadata
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)
@@ -203,7 +204,7 @@ class Meteor(NothingToPrepare):
         if parameters.synonyms is MeteorSynonyms.WORDNET:
             wanted = tuple(free_stems(prediction, alignments))
             synonyms = yield from expect(ask(FindSynonyms(wanted)))
-            # The answer may hold the words of the whole request.
+            # `synonyms` may contain the words of the whole request.
             alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
         found = [
             meteor_parts(alignment, len(words), len(reference), parameters)

@@ -19,12 +19,16 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 _UNSTEMMED_CHARACTERS: Final = 3
-"""Words up to this length keep their form, as in the published program."""
+"""Maximum length of a word that is not stemmed, like in the published program."""
 
 
 @dataclass(frozen=True, slots=True)
 class RougeLParameters(Parameters):
-    """The parameters of `rouge_l` (see types.proto); ParameterError if the measure does not exist."""
+    """The parameters of `rouge_l` (see types.proto).
+
+    Raises:
+        ParameterError: `measure` does not exist.
+    """
 
     measure: Measure = Measure.F1
     stem: bool = False
@@ -47,7 +51,7 @@ def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
 
 
 class RougeL(TextMetric[RougeLParameters]):
-    """Precision, recall and F1 of the longest common subsequence; the best reference, the first of equals."""
+    """Precision, recall and F1 of the longest common subsequence with the best reference; ties go to the first."""
 
     info = MetricInfo(
         name="rouge_l",

@@ -1,1 +1,1 @@
-"""Prompt files for judges; docs/reference/prompt-files.md describes their form."""
+"""Prompt files for judges; docs/reference/prompt-files.md describes their format."""

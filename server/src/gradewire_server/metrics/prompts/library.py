@@ -1,4 +1,4 @@
-"""Read prompt files from TOML, check them, and find them by name."""
+"""Parse and check prompt files in TOML, and find them by name."""
 
 import hashlib
 import re
@@ -38,8 +38,8 @@ _MAX_DEMONSTRATIONS: Final = 64
 _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
 _MAX_LABEL_CHARACTERS: Final = 64
-"""Every result names the labels."""
-_UNFIT: Final = "has a chat token, a control character or an invisible character, or several spaces in a row"
+"""Maximum number of characters of a label, since every result contains the labels."""
+_UNFIT: Final = "contains a chat token, a control character, an invisible character, or several spaces in a row"
 
 _MESSAGES: Final = {
     "missing": "is missing",
@@ -48,18 +48,19 @@ _MESSAGES: Final = {
 }
 _FORMAT: Final = 1
 _MAX_DEPTH: Final = 32
-"""Nested arrays and tables. The parser recurses for each; at Python's recursion limit, finalizers would fail too."""
+"""Maximum depth of nested arrays and tables. The parser recurses for each level; at Python's recursion limit,
+finalizers would fail, too."""
 _SIGNS: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""Strings and comments, which do not count, and the signs that do. It backtracks nowhere, whether they are closed or
-not."""
+"""A pattern for the signs to count, and for strings and comments, whose signs do not count. It never backtracks, not
+even in an unclosed string."""
 _MAX_VALUES: Final = 2000
-"""Commas and equals signs outside strings. The parser takes 2 µs for each; a large file has 200."""
+"""Maximum number of commas and equals signs outside strings. The parser needs 2 µs for each; a large file has 200."""
 _MAX_PARSER_CHARACTERS: Final = 160
-"""Characters of the TOML parser's message, which may hold a key."""
+"""Maximum number of characters to quote from the TOML parser's message, which may contain a key."""
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
@@ -72,7 +73,7 @@ F = TypeVar("F", bound=_Form)
 
 
 class StepForm(_Form):
-    """A step in a file."""
+    """A step in a prompt file."""
 
     name: str
     opening: str = ""
@@ -83,14 +84,14 @@ class StepForm(_Form):
     @classmethod
     def _is_one_line(cls, opening: str) -> str:
         if opening != opening.strip() or "\n" in opening:
-            raise ValueError("must be one line, without white space at its ends")
+            raise ValueError("must be one line without leading or trailing white space")
         if without_markup(opening) != opening:
             raise ValueError(_UNFIT)
         return opening
 
 
 class VariantForm(_Form):
-    """A variant in a file; None takes the value from the top of the file."""
+    """A variant in a prompt file; None means the value at the top of the file."""
 
     system: str | None = None
     system_with_caption: str | None = None
@@ -103,7 +104,7 @@ class VariantForm(_Form):
 
 
 class DemonstrationForm(_Form):
-    """A solved item in a file, with the answers of the steps by name."""
+    """A solved item in a prompt file; additional keys contain the judge's answer for each step, by name."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -115,14 +116,14 @@ class DemonstrationForm(_Form):
 
 
 class PairDemonstrationForm(DemonstrationForm):
-    """A solved pair."""
+    """A solved pair in a prompt file."""
 
     prediction: Annotated[str, Field(alias="first")]
     second: str
 
 
 class SyntheticDemonstrationForm(DemonstrationForm):
-    """A synthetic answer."""
+    """A reference with its synthetic answer in a prompt file."""
 
     references: Annotated[list[str], BeforeValidator(lambda answer: [answer]), Field(alias="answer")]
     prediction: Literal[""] = ""
@@ -130,7 +131,7 @@ class SyntheticDemonstrationForm(DemonstrationForm):
 
 
 class FileForm(_Form):
-    """A file. Its variants and demonstrations are read separately."""
+    """A prompt file. Its variants and demonstrations are parsed separately."""
 
     format: int
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
@@ -147,14 +148,14 @@ class FileForm(_Form):
     @classmethod
     def _is_known(cls, form: int) -> int:
         if form != _FORMAT:
-            raise ValueError(f"{form} is not known. This program reads {_FORMAT}")
+            raise ValueError(f"{form} is not known. This program supports format {_FORMAT}")
         return form
 
     @field_validator("metric")
     @classmethod
     def _takes_a_prompt(cls, metric: str) -> str:
         if metric not in SHAPES:
-            raise ValueError(f"{quoted(metric)} takes no prompt. Metrics with prompts: {', '.join(SHAPES)}")
+            raise ValueError(f"{quoted(metric)} has no prompt. Metrics with prompts: {', '.join(SHAPES)}")
         return metric
 
 
@@ -169,16 +170,16 @@ def _read_form(kind: type[F], table: Mapping[str, Any], place: str = "") -> F:
 
 
 def read_prompt(data: bytes) -> PromptFile:
-    """Read and check a prompt file; docs/reference/prompt-files.md describes the form.
+    """Parse and check a prompt file; docs/reference/prompt-files.md describes the format.
 
-    A byte order mark at its beginning is ignored, also for its digest.
+    A byte order mark at the beginning is ignored and does not change the digest.
 
     Raises:
-        PromptError: It is too long, is not TOML, or lacks required content; the message names the key.
+        PromptError: The file is too long, is not TOML, or lacks required content; the message names the key.
     """
     data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_PROMPT_BYTES:
-        raise PromptError("", f"has {len(data)} bytes, at most {MAX_PROMPT_BYTES} are allowed")
+        raise PromptError("", f"has {len(data)} bytes; at most {MAX_PROMPT_BYTES} are allowed")
     form = _read_form(FileForm, _parse(data))
     _check_references(form.references)
     shapes = SHAPES[form.metric]
@@ -218,19 +219,19 @@ def _parse(data: bytes) -> dict[str, Any]:
         raise PromptError("", f"is not UTF-8 (byte {error.start})") from None
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > MAX_DOTS_IN_LINE:
-            raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}. Break the line")
+            raise PromptError("", f"has more than {MAX_DOTS_IN_LINE} dots in line {number}. Split the line")
     depth = values = 0
     for sign in _SIGNS.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign[0], 0)
         values += sign[0] in ",="
         if depth > _MAX_DEPTH:
             at = text.count("\n", 0, sign.start()) + 1
-            raise PromptError("", f"is nested too deeply in line {at}: at most {_MAX_DEPTH} arrays and tables")
+            raise PromptError("", f"is nested too deeply in line {at}: at most {_MAX_DEPTH} levels are allowed")
         if values > _MAX_VALUES:
             raise PromptError("", f"has more than {_MAX_VALUES} values")
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, and int()'s error for a number with thousands of digits
+    except ValueError as error:  # includes TOMLDecodeError, and int()'s error for a number with thousands of digits
         raise PromptError("", f"is not TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
 
 
@@ -263,7 +264,7 @@ def _step(form: StepForm, place: str, *, first: bool) -> Step:
     if shape is None:
         raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known. The steps are {', '.join(STEPS)}")
     if not form.opening and not first:
-        raise PromptError(f"{place}.opening", "is missing. Only the first step needs none")
+        raise PromptError(f"{place}.opening", "is missing. Only the first step may omit it")
     needed, other = ("max_tokens", "labels") if shape.generated else ("labels", "max_tokens")
     if getattr(form, needed) is None:
         raise PromptError(f"{place}.{needed}", "is missing")
@@ -281,10 +282,10 @@ def _check_labels(labels: Mapping[str, float], place: str, shape: StepShape) -> 
     lowest, highest = shape.values
     for label, value in labels.items():
         faults = {
-            "must have words with single spaces between them": not label or label != " ".join(label.split()),
+            "must be words with single spaces between them": not label or label != " ".join(label.split()),
             f"must have at most {_MAX_LABEL_CHARACTERS} characters": len(label) > _MAX_LABEL_CHARACTERS,
             _UNFIT: without_markup(label) != label,
-            "begins another label, so that the judge's answer would be ambiguous": any(
+            "is the beginning of another label, which would make the judge's answer ambiguous": any(
                 other != label and other.startswith(label) for other in labels
             ),
             f"must be a number from {lowest:g} to {highest:g}": not lowest <= value <= highest,
@@ -294,13 +295,13 @@ def _check_labels(labels: Mapping[str, float], place: str, shape: StepShape) -> 
         if fault is not None:
             raise PromptError(f"{place}.{label}", fault)
     if len(set(labels.values())) == 1:
-        raise PromptError(place, "all have the same value, so that every answer would score alike")
+        raise PromptError(place, "all have the same value, so every answer would get the same score")
     if not shape.values_used <= set(labels.values()):
         raise PromptError(place, f"must have a label for each value: {shape.described}")
 
 
 def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
-    """Return field labels, openings, and labels after openings without a colon."""
+    """Return the field labels, openings and labels that an item's texts must not imitate."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
     announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
@@ -335,11 +336,11 @@ def _check_references(form: ReferenceForm) -> None:
     read_template(form.counted, "references.counted", needed=fields, optional=counts)
     for key in ("plain", "counted", "separator"):
         if "\n" in getattr(form, key):
-            raise PromptError(f"references.{key}", "references are written in one line")
+            raise PromptError(f"references.{key}", "must not contain a line break, because references are on one line")
 
 
 class PromptLibrary:
-    """Prompt files by NAME/VERSION. It is immutable: `with_file` returns a new one.
+    """An immutable collection of prompt files by NAME/VERSION.
 
     Raises:
         PromptError: Two different files have the same name and version.
@@ -349,29 +350,34 @@ class PromptLibrary:
         self._files: dict[str, PromptFile] = {}
         for file in files:
             if self._files.setdefault(file.title, file).digest != file.digest:
-                raise PromptError("version", f"another {file.title} already exists. Give this one another version")
+                raise PromptError("version", f"a different {file.title} already exists. Change this file's version")
 
     def with_file(self, file: PromptFile) -> "PromptLibrary":
-        """Return a library that includes this file; raise PromptError if another one has its name and version."""
+        """Return a new library that includes this file.
+
+        Raises:
+            PromptError: A different file has the same name and version.
+        """
         return PromptLibrary((*self._files.values(), file))
 
     def files(self) -> tuple[PromptFile, ...]:
-        """Return all files, those of the package first."""
+        """Return all files, the package's files first."""
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """Return the file of a `prompt` parameter for a metric, or for "synthetic" answers.
+        """Return the file that a `prompt` parameter means for a metric, or for "synthetic" answers.
 
-        The parameter is "" for the metric's own file, NAME/VERSION, NAME/VERSION@DIGEST (at least 8 hex digits), or a
-        whole file.
+        The parameter is NAME/VERSION, NAME/VERSION@DIGEST (at least 8 hex digits), or the text of a file; "" means the
+        metric's default file.
 
         Raises:
-            PromptError: No file has that name or digest, it belongs to another metric, or it cannot be read.
+            PromptError: No file has this name or digest, the file is for a different metric, or the text cannot be
+                parsed.
         """
         match = _NAMED.fullmatch(prompt or _DEFAULTS[metric].title)
         file = _inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
         if file.metric != metric:
-            raise PromptError("", f"{file.title} is a prompt of {file.metric}, not of {metric}")
+            raise PromptError("", f"{file.title} is a prompt for {file.metric}, not for {metric}")
         return file
 
     def _named(self, title: str, digest: str) -> PromptFile:
@@ -384,36 +390,36 @@ class PromptLibrary:
         return file
 
     def parameter(self, file: PromptFile) -> str:
-        """Return the `prompt` parameter for exactly this file: NAME/VERSION@DIGEST, or its text if it is new."""
+        """Return the `prompt` parameter for exactly this file: NAME/VERSION@DIGEST, or the text of an unknown file."""
         known = self._files.get(file.title)
         return f"{file.title}@{file.digest}" if known is not None and known.digest == file.digest else file.text
 
 
 def _replacement(title: str) -> str:
-    """Return which prompt of the package replaced an earlier one of its name; "" if none did."""
+    """Return advice if a newer version of the package's prompt replaced this one; otherwise ""."""
     name, _, version = title.partition("/")
     own = _DEFAULTS.get(name)
     if own is None or int(version) >= own.version:
         return ""
-    return f"{own.title} replaced it. Use that, or give the text of the file"
+    return f"{own.title} replaced it. Use {own.title}, or send the file's text"
 
 
 def _inline(text: str) -> PromptFile:
     found = _read_once(text)
     if isinstance(found, PromptError):
-        raise copy(found)  # a copy, since each raised error keeps its frames
+        raise copy(found)  # raise a copy, since a raised error keeps its frames alive
     return found
 
 
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
-    """Read a prompt file's text, or return the error. Reading takes about 10 ms, and calls repeat their text."""
+    """Return the parsed text of a prompt file, or the error. It is cached: parsing needs 10 ms, and texts recur."""
     if len(text) > MAX_PROMPT_BYTES:
-        return PromptError("", f"has {len(text)} characters, at most {MAX_PROMPT_BYTES} bytes are allowed")
+        return PromptError("", f"has {len(text)} characters; at most {MAX_PROMPT_BYTES} bytes are allowed")
     if "=" not in text:
         return PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     try:
-        return read_prompt(text.encode(errors="surrogatepass"))  # invalid UTF-8, which is reported
+        return read_prompt(text.encode(errors="surrogatepass"))  # surrogates become invalid UTF-8, which is reported
     except PromptError as error:
         return error.with_traceback(None)
 
@@ -424,6 +430,6 @@ def _of_package() -> PromptLibrary:
 
 
 PACKAGE_PROMPTS: Final = _of_package()
-"""The prompt files of the server."""
+"""The package's prompt files."""
 _DEFAULTS: Final = {file.metric: file for file in PACKAGE_PROMPTS.files() if file.name == file.metric}
-"""The prompt of each metric for "": the file with the metric's name."""
+"""Each metric's default prompt, which has the metric's name."""

@@ -1,7 +1,7 @@
-"""Make an item's texts harmless for a judge: no text may look like chat markup or like our delimiters.
+"""Make an item's texts harmless for a judge: no text may look like chat markup or like the prompt's delimiters.
 
 Changed text stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". `without_praise`
-handles an answer's claims about itself. Answers can still talk to a judge, see docs/research/hostile-answers.md.
+handles an answer's claims about itself. Answers can still talk to a judge; see docs/research/hostile-answers.md.
 """
 
 import re
@@ -14,13 +14,14 @@ from typing import Final
 from gradewire_server.metrics.text.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text to show: a thousand words have half as many, a single word may have a million."""
+"""Maximum number of characters of a text that a judge sees. A thousand words usually have half of this, but a single
+word may have a million."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
 _BRACKETED: Final = re.compile(r"\[(?=[|\uff5c]|/?g?[A-Z][A-Z_]+\])")
 _GAP: Final = r"[*_'\")\] ]{0,4}"
-# "Accepted answers (all):", "Question 2:"; but not a time of day.
+# An addition to a name before its colon: "Accepted answers (all):", "Question 2:"; but not a time of day.
 _ADDED: Final = rf"(?: ?\([^()]{{0,24}}\)| ?#?\d{{1,4}}(?={_GAP}:(?!\d)))?"
 _WORD: Final = re.compile(r"\S+")
 _SLICE: Final = 32_768
@@ -32,9 +33,10 @@ class Delimiters:
     """Texts that an item must not imitate, in upper or lower case.
 
     Attributes:
-        names: Field labels and openings before a colon ("Question", "Rating"), without it.
-        openings: Openings without a colon ("The answer is"), before labels ("correct").
-        announcing: Openings before labels, without a colon ("Rating", "The answer is").
+        names: Field labels and openings that end with a colon ("Question", "Rating"), without the colon.
+        openings: Openings that do not end with a colon ("The answer is").
+        labels: The steps' labels ("correct").
+        announcing: Openings of steps with labels, without a colon ("Rating", "The answer is").
     """
 
     names: tuple[str, ...] = ()
@@ -46,9 +48,10 @@ class Delimiters:
 def neutralise(text: str, delimiters: Delimiters) -> str:
     """Return one line without control characters, chat tokens and imitated delimiters. Idempotent.
 
-    - Line ends and control characters become spaces, runs of white space one space; invisible characters are removed.
+    - Line ends and control characters become spaces, runs of white space become one space, and invisible characters
+      are removed.
     - A possible chat token gets a space after its "<" or "[".
-    - The colon after a name of the prompt or a role ("Rating:", "assistant :", "**User**:") becomes a dash.
+    - The colon after a role or one of the prompt's names ("Rating:", "assistant :", "**User**:") becomes a dash.
     - A dash separates an opening from a label ("The answer is - correct").
 
     Names, openings and labels are matched in their `folded` form, in time proportional to the text's length.
@@ -58,15 +61,15 @@ def neutralise(text: str, delimiters: Delimiters) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Do the first half of `neutralise`: one line without control, invisible and chat token characters."""
+    """Return one line without control characters, invisible characters and chat tokens, but with delimiters."""
     tidy = " ".join(seen(text).split())
     return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
 
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
-    """Return the first words of a text, with single spaces between them, and whether there are more.
+    """Return a text's first words, with single spaces between them, and True if the text has more.
 
-    They have at most MAX_CHARACTERS characters; the rest is not even read.
+    The result has at most MAX_CHARACTERS characters. The rest of a long text is not processed.
     """
     if len(text) > _SLICE:
         text = _enough(text, most)
@@ -76,13 +79,13 @@ def cut_to_words(text: str, most: int) -> tuple[str, bool]:
 
 
 def any_of(texts: tuple[str, ...]) -> str:
-    """Return a pattern for any of the texts when `folded`, longest first, with single spaces."""
+    """Return a pattern for any of the `folded` texts with single spaces, longest first."""
     tidy = {" ".join(folded(text).split()) for text in texts}
     return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
 
 
 def _enough(text: str, most: int) -> str:
-    """Return the beginning of a text with more words or characters than are shown, or all its visible text."""
+    """Return the visible beginning of a text, with more than `most` words or MAX_CHARACTERS if the text has them."""
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):
@@ -91,14 +94,14 @@ def _enough(text: str, most: int) -> str:
         found = shown.split()
         words += len(found)
         characters += sum(map(len, found))
-        # A word on a border of slices counts twice, so take one more slice than words.
+        # A word on the border between two slices counts twice, so require one more word for each slice.
         if words > most + len(kept) or characters > MAX_CHARACTERS:
             break
     return "".join(kept)
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Yield pieces that end after an ASCII character if there is one near, so that no joiner is cut off."""
+    """Yield pieces that end after a nearby ASCII character if there is one, so that no joiner is cut off."""
     begin = 0
     while begin < len(text):
         end = begin + _SLICE

@@ -1,4 +1,4 @@
-"""A prompt file: the turns and labels of a judge for one metric, and the parts that each metric requires."""
+"""A prompt file: a judge's turns and labels for one metric, and the content that each metric requires."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from gradewire_server.metrics.prompts.neutralise import Delimiters
 from gradewire_server.metrics.prompts.template import Template
 
 SYNTHETIC: Final = "synthetic"
-"""The metric name of a prompt file for synthetic answers."""
+"""The `metric` of a prompt file for synthetic answers."""
 COMPARE: Final = "compare"
-"""The metric name of a prompt file for comparisons."""
+"""The `metric` of a prompt file for comparisons."""
 EXTRACT: Final = "extract"
-"""The variant of a comparison file that reads a verdict from a reason alone."""
+"""The variant of a comparison file that extracts a verdict from a reason."""
 PAIR_SETS: Final = ("pairs",)
-"""Kinds of demonstrations in a comparison file."""
+"""The names of a comparison file's demonstration sets."""
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
-"""Kinds of demonstrations, in the order in which they replace one that a file lacks."""
+"""The names of a prompt file's demonstration sets. If a file lacks a set, the first existing one replaces it."""
 
 _MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
@@ -32,9 +32,10 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """The required form of a step: generated text, or labels with values in a range.
+    """The requirements for a step: it has generated text, or labels with values in a range.
 
-    Each of `values_used` must have a label (empty: any values); `described` names them in messages.
+    Each of `values_used` must have a label, and messages list the values with `described`. If `values_used` is empty,
+    all values in the range are allowed.
     """
 
     generated: bool = False
@@ -45,7 +46,7 @@ class StepShape:
 
 @dataclass(frozen=True, slots=True)
 class VariantShape:
-    """The required form of a variant: its possible sequences of steps, and its fields."""
+    """The requirements for a variant: its possible step sequences, and its fields."""
 
     sequences: tuple[tuple[str, ...], ...]
     needed: frozenset[str] = _JUDGED
@@ -94,14 +95,14 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
         "again": VariantShape((("sentence",),), _ASKED, frozenset({"problem"})),
     },
 }
-"""Variants by metric; a file may lack some of them."""
+"""The variants by metric; a file may lack variants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the judge's turn: "OPENING ANSWER"; only a first step may have an empty opening.
+    """A line of the judge's turn, "OPENING ANSWER"; only the first step may have an empty opening.
 
-    It has labels with values on the metric's own scale, or text of at most `max_tokens`.
+    The answer is one of the labels, with values on the metric's scale, or a text of at most `max_tokens`.
     """
 
     name: str
@@ -113,14 +114,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A variant of a prompt: a mode or style of the metric.
+    """A variant of a prompt, for a mode or style of the metric.
 
     Attributes:
-        system_with_image: Instructions with images; empty to use those without.
-        item: Template of an item.
-        steps: Lines of the judge's turn, at least one.
-        correct_from: Score (or probability of yes) from which an answer counts as right.
-        delimiters: Texts that an item must not imitate.
+        system_with_image: The instructions for items with images; if empty, the other instructions are used.
+        steps: The lines of the judge's turn, at least one.
+        correct_from: The score (or probability of yes) from which an answer counts as right.
+        delimiters: The texts that an item must not imitate.
     """
 
     system: str
@@ -134,7 +134,7 @@ class Variant:
     delimiters: Delimiters
 
     def instructions(self, *, caption: bool, image: bool) -> str:
-        """Return the instructions for captions or images; with both, those for images."""
+        """Return the instructions for images if `image`, or else for captions if `caption`, or else the plain ones."""
         if image and self.system_with_image:
             return self.system_with_image
         return self.system_with_caption if caption else self.system
@@ -147,7 +147,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A solved item or pair, whose `prediction` is shown first; `answers` by step name."""
+    """A solved item or pair, with the judge's answers by step name; in a pair, `prediction` is shown first."""
 
     question: str
     references: tuple[str, ...]
@@ -158,7 +158,7 @@ class Demonstration:
 
 
 class ReferenceOrder(StrEnum):
-    """The order in which votes are shown."""
+    """The order in which a judge sees annotators' votes."""
 
     FREQUENCY = "frequency"
     GIVEN = "given"
@@ -166,10 +166,11 @@ class ReferenceOrder(StrEnum):
 
 @validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ReferenceForm:
-    """The form of references in one line.
+    """The format of references, which a judge sees on one line.
 
-    `plain` is the template of an alias, {reference}; `counted` that of a vote, {reference}, {count}, {total}. At most
-    `most` aliases or `most_counted` votes are shown, votes by frequency or in their given order.
+    `plain` is the template for an alias, with the field {reference}. `counted` is the template for a vote, with
+    {reference}, {count} and {total}. At most `most` aliases or `most_counted` votes are shown; `order` applies to
+    votes.
     """
 
     plain: str = "{reference}"
@@ -182,10 +183,10 @@ class ReferenceForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptFile:
-    """A prompt file, read and checked. Equal only to itself, so that rendered texts can be cached.
+    """A parsed and checked prompt file. It equals only itself, so that rendered texts can be cached.
 
-    `digest` is the SHA-256 of its text, 64 hex digits. A file may lack some of its metric's variants, and some kinds of
-    demonstrations ("binary", "short", "long"; for comparisons "pairs").
+    `digest` is the SHA-256 of its text, 64 hex digits. A file may lack some of its metric's variants and demonstration
+    sets ("binary", "short", "long"; for comparisons "pairs").
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Parse templates of prompt files, and fill in the texts of an item."""
+"""Parse the templates in prompt files, and fill in an item's texts."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from gradewire_server.domain.items import shortened
 
 
 class PromptError(ValueError):
-    """A prompt file cannot be used, or does not exist.
+    """An error for a prompt file that cannot be used or does not exist.
 
-    `place` is a shortened key in the file ("variants.rating.steps[0].labels"); "" for the whole file.
+    `place` is the shortened key in the file ("variants.rating.steps[0].labels"); "" means the whole file.
     """
 
     def __init__(self, place: str, message: str) -> None:
@@ -32,7 +32,7 @@ _LABEL: Final = re.compile(r"[\W_]*([^\W_][^\n:]{0,40}?)\s*:")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An item's text in three pieces; only the middle one may be shortened."""
+    """An item's text in three pieces, of which a judge may shorten only `prediction`."""
 
     lead: str
     prediction: str
@@ -46,7 +46,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template as pieces by line: literal text, and the field after it or None."""
+    """A template. Each line is a sequence of pieces: literal text, and the field after it or None."""
 
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 
@@ -57,12 +57,12 @@ class Template:
 
     @property
     def field_labels(self) -> tuple[str, ...]:
-        """Texts before a colon at the beginning of a line, which an answer must not imitate."""
+        """The labels before a colon at the start of a line, which an answer must not imitate."""
         found = (_LABEL.match(line[0][0]) for line in self.lines)
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Fill in the fields, one line each; a line with an empty caption or problem is left out."""
+        """Fill in the fields, one line each; omit a line if its caption or problem is empty."""
         before: list[str] = []
         after: list[str] = []
         prediction = ""
@@ -85,7 +85,7 @@ class Template:
 
 
 def read_template(text: str, place: str, *, needed: frozenset[str], optional: frozenset[str]) -> Template:
-    """Parse a template with fields in braces, each once; `place` is its key in the file, for messages.
+    """Parse a template with fields in braces; messages name `place`, its key in the file.
 
     Raises:
         PromptError: Braces are unbalanced, or a field is unknown, missing, repeated, or has a format or conversion.
@@ -95,7 +95,7 @@ def read_template(text: str, place: str, *, needed: frozenset[str], optional: fr
     for field in found:
         if field not in needed | optional:
             raise PromptError(
-                place, f"{{{shortened(field)}}} is not a field. Fields here: {', '.join(sorted(needed | optional))}"
+                place, f"{{{shortened(field)}}} is not a field. The fields are {', '.join(sorted(needed | optional))}"
             )
         if found.count(field) > 1:
             raise PromptError(place, f"{{{field}}} occurs more than once")

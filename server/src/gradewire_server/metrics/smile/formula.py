@@ -1,4 +1,4 @@
-"""SMILE's parameters with their presets, its formula, and the outcome of a reference's values."""
+"""SMILE's parameters and presets, its formula, and its comparison of values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,10 @@ from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome
 
 _MAX_KNOWN: Final = 8_192
-"""Items whose outcome is cached, the latest ones."""
+"""Maximum number of items whose value outcome is cached."""
 _MAX_KNOWN_CHARACTERS: Final = 1_024
-"""Characters of question, reference and prediction together; longer items cost SMILE itself much more."""
+"""Maximum number of characters of an item whose value outcome is cached. For longer items, SMILE itself costs much
+more."""
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
@@ -31,19 +32,19 @@ _TOP_BIN = 5
 PRESET_WEIGHT: Final = {
     preset: float(parameter_info("smile", "sentence_weight").default_with(preset)) for preset in SmilePreset
 }
-"""The weight of the sentence term by preset; types.proto has the numbers."""
+"""The sentence term's weight by preset, from types.proto."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmileParameters(EncoderParameters):
     """The parameters of `smile` (see types.proto); `calibration` names the source of a fitted weight or threshold.
 
-    A `sentence_weight` (0 to 1) of None becomes the one fitted for the model, or else the preset's. A threshold of None
-    becomes the one fitted for the model with this preset, mode and weight. Without a fit the bin decides, and the
-    result is UNCALIBRATED.
+    If `sentence_weight` (0 to 1) is None, `resolved` sets it to the model's fitted weight, or else the preset's. If
+    `threshold` is None, it sets the threshold that was fitted for the model with this preset, mode and weight. Without
+    a fit, the bin decides, and the result is UNCALIBRATED.
 
     Raises:
-        ParameterError: See `EncoderParameters`; or the weight is not a finite number from 0 to 1.
+        ParameterError: See `EncoderParameters`; or `sentence_weight` is not a finite number from 0 to 1.
     """
 
     preset: SmilePreset = SmilePreset.V1
@@ -59,27 +60,27 @@ class SmileParameters(EncoderParameters):
 
     @property
     def weight(self) -> float:
-        """`sentence_weight`, or the preset's if it is None."""
+        """`sentence_weight`, or the preset's weight if it is None."""
         return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the synthetic answers are prepared ones."""
+        """True if `synthetic` is PREPARED."""
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with weight and threshold; a fitted threshold holds only for its own weight.
+        """Return the parameters with weight and threshold; a fitted threshold is valid only with the fitted weight.
 
         Raises:
-            ParameterError: One of them is unset, and the model's fit is unreadable.
+            ParameterError: Weight or threshold is unset, and the model's fit is unreadable.
         """
         if self.sentence_weight is not None and self.threshold is not None:
             return self
         check_readable(metadata)
         found = calibration_for(metadata.calibrations, self)
         if found is None and self.preset in {SmilePreset.FAST, SmilePreset.WHOLE}:
-            # `fast` approximates `v1` closely enough to share its fits, and `whole` equals `fast` except for answers
-            # that `v1` reads only in part.
+            # `fast` approximates `v1` closely enough to share its fits. `whole` differs from `fast` only for answers
+            # that `v1` does not read to the end.
             found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
             return replace(self, sentence_weight=self.weight)
@@ -93,7 +94,7 @@ class SmileParameters(EncoderParameters):
 
 
 def value_outcome(item: Item, matched_reference: int) -> str | None:
-    """Return the outcome of that reference's values in the prediction; None if it has no values."""
+    """Return how the prediction's values compare with the matched reference's; None if the reference has no values."""
     texts = item.question, item.references[matched_reference], item.prediction
     short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
     outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
@@ -102,13 +103,13 @@ def value_outcome(item: Item, matched_reference: int) -> str | None:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
-    """Return the cached outcome of short texts, since an item with cached vectors costs little else."""
+    """Return the outcome for short texts. It is cached, since it is most of the cost of an item with cached vectors."""
     return match_values(question, reference, prediction).outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """The cosine of a reference's closest window, -1 to 1, and that window's words."""
+    """The cosine of a reference's closest window, -1 to 1, and the window's words."""
 
     cosine: float
     window: str
@@ -119,13 +120,14 @@ def smile_bin(score: float) -> int:
     return max(0, min(_TOP_BIN, math.floor(6 * score)))
 
 
-# For the few references of an item, Python's own arithmetic gives the same doubles in a tenth of numpy's time.
+# For an item's few references, plain Python computes the same doubles in a tenth of numpy's time.
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
-    """Return the term m for every reference: the share of N(r)'s distinct words that are in N(y), 0 to 1.
+    """Return the term m for each reference: the share of N(r)'s distinct words that occur in N(y), 0 to 1.
 
-    For REFERENCE_CODE repeated words count; for PAPER it is 1 if N(y) contains the whole N(r), otherwise 0.
+    With REFERENCE_CODE, repeated words count repeatedly. With PAPER, m is 1 if N(y) contains the whole N(r), otherwise
+    0.
     """
     if preset is SmilePreset.PAPER:
         return [float(each) for each in contained(texts.words, texts.keywords)]
@@ -138,9 +140,9 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """Cosines of e(y) and each reference's sentence, and keyword terms by reference index.
+    """The cosines of e(y) and each reference's sentence, and the keyword terms by reference index.
 
-    Terms that cannot give the score may be missing (see `can_still_win`).
+    Keyword terms of references that cannot determine the score may be missing (see `can_still_win`).
     """
 
     sentences: Sequence[float]
@@ -148,12 +150,12 @@ class Similarities:
     truncated: bool
 
     def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Similarities":
-        """Return a copy with further keyword terms."""
+        """Return a copy with additional keyword terms."""
         return Similarities(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """Return the keyword terms that need no encoder: a window equal to N(r) has cosine 1 and is the best one."""
+    """Return the keyword terms that need no encoder: a window that equals N(r) has cosine 1 and is the closest."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 
@@ -163,10 +165,11 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """Return the keyword terms of `texts.open_references` by index; the first of equal windows counts.
+    """Return the keyword terms of `texts.open_references` by index; ties go to the first window.
 
-    `windows` has distinct texts in order of position for every length in `texts.rows_of`; `vectors` are theirs,
-    float32[windows of all lengths, dims], and `keywords` e(N(r)), float32[open, dims], all rows of length 1.
+    `windows` are distinct and in order of position, for each length in `texts.rows_of`. `vectors` are the windows'
+    vectors, float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims].
+    All rows have length 1.
     """
     found = {}
     start = 0
@@ -181,9 +184,10 @@ def closest_windows(
 
 
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """Return the `texts.open_references` that can match or beat the best held one.
+    """Return those of `texts.open_references` that can match or beat the best reference in `texts.held`.
 
-    Leaving out the others is exact: even with the closest possible window (cosine 1) they stay below a known score.
+    Skipping the rest does not change the result: even with the closest possible window (cosine 1), their scores would
+    be lower than a known score.
     """
     if not (texts.held and texts.open_references):
         return texts.open_references
@@ -200,10 +204,10 @@ def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: Smi
 def grade(
     texts: SmileTexts, similarities: Similarities, parameters: SmileParameters, item: Item | None = None
 ) -> MetricResult:
-    """Return the score of the best reference and its parts; the lowest index of equal scores.
+    """Return the best reference's score and its parts; ties go to the first reference.
 
-    Without a set or fitted threshold, bins decide and the result is UNCALIBRATED. With an `item`, the parts have the
-    outcome of the matched reference's values.
+    Without a set or fitted threshold, the bin decides and the result is UNCALIBRATED. With an `item`, the parts contain
+    the outcome of the matched reference's values.
     """
     preset, weight, threshold = parameters.preset, parameters.weight, parameters.threshold
     indices = sorted(similarities.keywords)
@@ -241,7 +245,7 @@ def _score(sentence: float, exact: float, keyword: float, weight: float) -> floa
 
 
 def harmonic_mean(sentence: float, lexical: float) -> float | None:
-    """Return 2sl / (s + l), or None if a term is negative or both are 0, where it is undefined."""
+    """Return 2sl / (s + l), or None if it is undefined because a term is negative or both are 0."""
     if sentence < 0 or lexical < 0 or sentence + lexical == 0:
         return None
     return 2 * sentence * lexical / (sentence + lexical)

@@ -1,8 +1,8 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
 Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
-settles open details. types.proto has all defaults, at `SmileParameters`, including the sentence term's weight by preset
-(0.3; 0.5 for `reference_code`), which `formula.PRESET_WEIGHT` reads.
+settles open details. All defaults are in types.proto at `SmileParameters`, including the sentence term's weight by
+preset (0.3; 0.5 for `reference_code`), which `formula.PRESET_WEIGHT` contains.
 """
 
 from gradewire_proto.choices import SmilePreset, SyntheticMode
@@ -42,9 +42,10 @@ class Smile:
 
     @scoring
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
-        """Request one round, or two if `fast` ranks windows or the prediction contains a reference verbatim.
+        """Grade in one round, or in two if `fast` ranks windows or the prediction contains a reference verbatim.
 
-        Prepared synthetic answers need one more round before these, `whole` one for each piece of a long answer.
+        Prepared synthetic answers need an additional round first. `whole` needs a round for each piece of a long
+        answer.
         """
         sentences = yield from reference_sentences(
             parameters.synthetic, item.question, item.references, item.synthetic_answers
@@ -58,7 +59,7 @@ class Smile:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
-        """Request the sentence and the keywords of every reference."""
+        """Request the vectors of each reference's sentence and keywords."""
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
         )
@@ -69,10 +70,11 @@ class Smile:
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
 ) -> Rounds[tuple[str, ...]]:
-    """Return each reference's sentence under `mode`; only PREPARED requests the prepared answers.
+    """Return each reference's sentence according to `mode`; only PREPARED requests anything.
 
     Raises:
-        FailureError: INVALID_INPUT if `inline` does not fit, NOT_PREPARED if a prepared answer is missing.
+        FailureError: INVALID_INPUT if `inline` does not match the references, NOT_PREPARED if a prepared answer is
+            missing.
     """
     if mode is SyntheticMode.NONE:
         return references
@@ -85,4 +87,4 @@ def reference_sentences(
         return found
     missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
     message = f"no synthetic answer is stored for {shortened(missing)} of this question"
-    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}. Call References.Prepare with it first"))
+    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}. Call References.Prepare with this question first"))

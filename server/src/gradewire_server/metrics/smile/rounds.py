@@ -1,4 +1,4 @@
-"""SMILE's requests to the encoder, by rounds: all windows, windows in context, or a shortlist of them."""
+"""SMILE's rounds of encoder requests: for all windows, for windows in context, or for a shortlist of windows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,13 @@ from gradewire_server.metrics.text.normalise import word_spans
 
 @dataclass(frozen=True, slots=True)
 class WordsInContext:
-    """The words of a prediction, each with the tokens that cover it.
+    """A prediction's words, each with the tokens that cover it. Tokens that belong to no word are skipped.
 
     Attributes:
-        sums: float32[tokens of words + 1, dims], sums of the first i vectors of tokens that belong to a word.
-        bounds: intp[words + 1], first token of each word among those.
-        read: intp[words + 1], number of the first i words with a token; a word after the encoder's limit has none.
+        sums: float32[tokens + 1, dims]; row i is the sum of the first i token vectors.
+        bounds: intp[words + 1], the index of each word's first token.
+        read: intp[words + 1]; element i is the number of words with a token among the first i. Words beyond the
+            encoder's limit have no token.
     """
 
     sums: NDArray[np.float32]
@@ -39,7 +40,7 @@ class WordsInContext:
 
     @classmethod
     def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
-        """Assign tokens to words by their characters; `spans` are int32[words, 2] from `word_spans`."""
+        """Assign tokens to words by character position; `spans` are int32[words, 2] from `word_spans`."""
         begin, end = tokens.offsets[:, 0], tokens.offsets[:, 1]
         word = np.searchsorted(spans[:, 1], begin, side="right")
         inside = (word < len(spans)) & (end > begin)
@@ -50,9 +51,10 @@ class WordsInContext:
         return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
 
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return the starts of windows of `length` words, intp[windows], and their vectors, float32[windows, dims].
+        """Return the start and vector of each window of `length` words: intp[windows] and float32[windows, dims].
 
-        Rows have length 1. A window with an unread word is left out, because its vector would cover only a part.
+        Rows have length 1. A window with a word that the encoder did not read is skipped, because its vector would
+        cover only a part of it.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -61,10 +63,10 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """Return the keyword terms of `texts.open_references` by index, from vectors in context alone.
+    """Return the keyword terms of `texts.open_references` by index, only from vectors in context.
 
-    `keywords` are their e(N(r)), float32[open, dims], rows of length 1. The first of equal windows counts; if no window
-    of a length was fully read, e(y) represents the first one.
+    `keywords` are e(N(r)) of the open references, float32[open, dims], rows of length 1. Ties go to the first window.
+    If the encoder read no window of a length in full, e(y) stands for the first window.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -80,17 +82,19 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
 
 
 FEW_WINDOWS: Final = 8
-"""Up to so many windows are embedded exactly at once: a second round would cost more than it saves."""
+"""Maximum number of windows that are embedded exactly in the first round, since a second round would cost more."""
 
 
 def possibly_closest(
     texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
 ) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that can be the closest to a reference, in order of position.
+    """Return the windows of each length that may be the closest to a reference, in order of position.
 
-    If cosines are off by at most `error`, the closest window is within twice the error of the apparent one; so is every
-    window that ties with it. `vectors` are the approximate ones of `texts.candidates`, float32[windows, dims],
-    `keywords` exact, float32[open, dims], all rows of length 1.
+    If cosines are off by at most `error`, the closest window and all that tie with it are within twice the error of the
+    window that appears closest.
+
+    `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims]; `keywords` are exact e(N(r)) of the
+    open references, float32[open, dims]. All rows have length 1.
     """
     possible = {}
     start = 0
@@ -103,22 +107,23 @@ def possibly_closest(
 
 
 SHORTLIST = 3
-"""Windows per length that are embedded alone."""
+"""Number of windows of each length that are embedded out of context."""
 NEAR_TIE = 1e-3
-"""Cosine difference; windows this close to the last of the shortlist are embedded too, so that no near-tie decides."""
+"""Maximum cosine difference from the last shortlisted window for a window to be embedded, too; otherwise, near-ties
+would decide."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
-    """Return whether any length has more windows than are embedded alone."""
+    """Return True if any length has more windows than SHORTLIST."""
     return any(len(windows) > SHORTLIST for windows in texts.candidates.values())
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that are closest in context to a reference, in order of position.
 
-    All are returned if there are at most SHORTLIST, otherwise SHORTLIST and those within NEAR_TIE of the last. Windows
-    with an unread word are left out; if none is left, the first ones are returned. See `closest_in_context` for
-    `keywords`.
+    If a length has at most SHORTLIST windows, all are returned; otherwise the SHORTLIST closest, and windows within
+    NEAR_TIE of the last of these. Windows with a word that the encoder did not read are skipped; if none is left, the
+    first SHORTLIST windows are returned. See `closest_in_context` for `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
@@ -150,10 +155,10 @@ def closest_texts(
     *,
     most: int | None = None,
 ) -> tuple[str, ...]:
-    """Return the windows with the highest `similarity`: SHORTLIST texts, and those within NEAR_TIE of the last.
+    """Return the SHORTLIST distinct windows with the highest similarity, and windows within NEAR_TIE of the last.
 
-    `starts` are the first words of windows, ascending; `window_at` returns None for a window to skip; `most` limits the
-    texts. They are in order of position.
+    `starts` are the indices of windows' first words, ascending. `window_at` returns the window at such an index, or
+    None to skip it. At most `most` windows are returned, in order of position.
     """
     found: dict[str, int] = {}
     last = -np.inf
@@ -171,7 +176,7 @@ def closest_texts(
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> Rounds[Similarities]:
-    """Request everything for the score of `texts`; `rough_error` is `ModelMetadata.rough_cosine_error`."""
+    """Request everything that the score of `texts` needs; `rough_error` is `ModelMetadata.rough_cosine_error`."""
     if not texts.held:
         return (yield from _look(texts, parameters, None, rough_error))
     needs = sentence_needs(parameters.model, texts.prediction, texts.sentences)
@@ -188,7 +193,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
 ) -> Rounds[Similarities]:
-    """Request the windows that `texts` needs, and the sentences unless they are `known`."""
+    """Request the windows that `texts` needs, and the sentences unless `known` contains their similarities."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known, rough_error))
@@ -237,7 +242,7 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
 
 
 def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Rounds[Vectors]:
-    """Request the vectors of windows by length, in order."""
+    """Request the vectors of windows, length by length."""
     return (yield from expect(ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))))
 
 

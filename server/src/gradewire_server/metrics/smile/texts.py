@@ -1,4 +1,4 @@
-"""The texts of one item for SMILE: normalised, with windows, and the sentence for each reference."""
+"""An item's texts for SMILE: normalised words, windows, and each reference's sentence."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from gradewire_server.metrics.text.normalise import Normalised, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 MAX_WINDOWS = 512
-"""Largest number of a prediction's distinct windows; each length always has one."""
+"""Maximum number of a prediction's distinct windows; each length always gets at least one window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,10 @@ class Windows:
     """The distinct windows of one prediction.
 
     Attributes:
-        by_length: Texts by window length in words, each in order of first position. A reference longer than the
-            prediction uses its only full window, so lengths are at most `words`.
-        truncated: The prediction has more words or more distinct windows than are used.
+        by_length: The windows by length in words, in order of first position. For a reference longer than the
+            prediction, the window is the whole prediction, so lengths are at most `words`.
+        words: The number of the prediction's words in use.
+        truncated: True if the prediction has more words or more distinct windows than are used.
     """
 
     by_length: dict[int, tuple[str, ...]]
@@ -29,15 +30,15 @@ class Windows:
     truncated: bool
 
     def length_for(self, reference_words: int) -> int:
-        """Return the window length for a reference of so many words."""
+        """Return the window length for a reference with `reference_words` words."""
         return min(reference_words, self.words)
 
 
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
-    """Return distinct windows of `words` for reference `lengths` (each at least 1).
+    """Return distinct windows of `words` for references with these `lengths` (each at least 1).
 
-    They are taken by position, each from short to long, up to MAX_WINDOWS, but all at the first position, so that each
-    length has a window.
+    Up to MAX_WINDOWS windows are taken position by position, from short to long. The first position always has windows
+    of all lengths.
     """
     kept = words[:MAX_WORDS]
     count = len(kept)
@@ -55,7 +56,7 @@ def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
 def _first_windows(words: tuple[str, ...], lengths: list[int], *, cut: bool) -> Windows:
     found: dict[int, dict[str, None]] = {length: {} for length in lengths}
     total = 0
-    # Slice the whole text: a thousand lengths make half a million windows, and joining each would take seconds.
+    # Slice the whole text: a thousand lengths mean half a million windows, and joining each would need seconds.
     whole = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     for start in range(len(words)):
@@ -78,12 +79,12 @@ class SmileTexts:
 
     Attributes:
         words: N(y).
-        sentences: One per reference: the reference itself or its synthetic answer, raw.
-        keywords: N(r), one per reference.
-        windows: The distinct windows of N(y); none for windows in context alone.
-        held: Indices of references whose N(r) is one of the windows. No window can be closer to a text than the text
-            itself, so their keyword similarity is 1 without the encoder.
-        open_references: Indices of references whose keyword similarity needs the encoder, ascending.
+        sentences: For each reference, the raw reference or its synthetic answer.
+        keywords: N(r) of each reference.
+        windows: The distinct windows of N(y); empty if windows are used only in context.
+        held: The indices of references whose N(r) is a window. Their keyword similarity is 1 without the encoder, since
+            no window can be closer to a text than the text itself.
+        open_references: The indices of references whose keyword similarity needs the encoder, ascending.
     """
 
     prediction: str
@@ -96,7 +97,7 @@ class SmileTexts:
 
     @cached_property
     def rows_of(self) -> dict[int, list[int]]:
-        """Positions in `open_references` by window length."""
+        """The indices in `open_references` by window length."""
         rows_of: dict[int, list[int]] = {}
         for row, index in enumerate(self.open_references):
             rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
@@ -109,11 +110,11 @@ class SmileTexts:
 
     @property
     def candidates(self) -> dict[int, tuple[str, ...]]:
-        """Distinct windows that the references in `open_references` need, by window length."""
+        """The distinct windows that references in `open_references` need, by window length."""
         return {length: self.windows.by_length[length] for length in self.rows_of}
 
     def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
-        """Return the same item with other references for the encoder."""
+        """Return a copy with different `open_references`."""
         return replace(self, open_references=open_references)
 
 
@@ -132,9 +133,9 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """Return the texts for windows in context alone: no window is left out, and references are sentences.
+    """Return texts whose windows are used only in context: no window is omitted, and references are the sentences.
 
-    The first `end` characters of the prediction are read; `truncated` if these have more than `most_words`.
+    Only the prediction's first `end` characters and their first `most_words` words are used.
     """
     words = normalise(prediction[:end])
     keywords = tuple(map(normalise, references))
@@ -148,7 +149,7 @@ def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_w
 
 
 def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:
-    """Return INVALID_INPUT unless there is one synthetic answer per reference and none is blank."""
+    """Return INVALID_INPUT unless there is one synthetic answer for each reference and none is blank."""
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,

@@ -1,4 +1,4 @@
-"""Answers longer than the encoder's input: SMILE to their end, in overlapping pieces; preset `whole`."""
+"""SMILE's preset `whole`: read answers longer than the encoder's input to their end, in overlapping pieces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -27,33 +27,34 @@ from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_t
 from gradewire_server.metrics.text.normalise import word_spans
 
 MAX_NEAR: Final = 16
-"""Most windows of a length that are embedded alone: in a repetitive answer all windows would be near-ties."""
+"""Maximum number of windows of a length that are embedded out of context. In a repetitive answer, all windows are
+near-ties."""
 
 MAX_PIECES: Final = 64
-"""Most pieces of an answer; 2,000 English words are about 15 for an encoder of 256 tokens."""
+"""Maximum number of pieces; 2,000 English words need about 15 pieces for an encoder of 256 tokens."""
 _OVERLAP: Final = 0.25
-"""Share of a piece that the next one repeats, so that few windows are in neither."""
+"""Share of a piece that the next piece repeats, so that few windows are in neither."""
 _LAST: Final = 0.9
-"""Least relative length of the last piece: a few words alone would be compared like a short answer."""
+"""Minimum relative length of the last piece: a few words alone would be compared like a short answer."""
 _AHEAD: Final = 1.5
-"""Relative length of the next input, compared with the part that was read; the encoder drops the excess."""
+"""Length of the next input, relative to the previous piece that the encoder read; the encoder drops the excess."""
 _LEAST_CHARACTERS: Final = 256
 _WORD_CHARACTERS: Final = 64
-"""Characters in which to look back for the beginning of a word."""
+"""Maximum number of characters to look back for the beginning of a word."""
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters that are read of an answer, after leading blanks."""
+"""Maximum number of characters to read, after leading blanks."""
 MAX_WORDS: Final = 2_048
-"""Words of these in which to look for windows."""
+"""Maximum number of words to look for windows in."""
 _MAY_BE_CUT: Final = 512
-"""Characters from which an answer's tokens are requested first, which show whether the encoder read all of it. Shorter
-answers are mostly read whole, and then `fast` needs fewer rounds."""
+"""Number of characters above which an answer's tokens are requested first, to find out if the encoder reads it to the
+end. It does for most shorter answers, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
-    """Return the first whole word of a piece from `begin` on, and the words from there on.
+    """Return the index of the first whole word in the piece that starts at `begin`, and the piece's words.
 
-    `spans` are the whole answer's, int32[words, 2] (`word_spans`).
+    `spans` are the words of the whole answer, int32[words, 2], from `word_spans`.
     """
     first = int(np.searchsorted(spans[:, 0], begin))
     last = int(np.searchsorted(spans[:, 1], begin + tokens.offsets[:, 1].max(initial=0), side="right"))
@@ -61,11 +62,11 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 
 
 class Pieces(ABC):
-    """The pieces of an answer, and the closest sentence so far.
+    """The pieces of an answer that have been read so far.
 
-    `keywords` are e(N(r)) of `texts.open_references`, float32[open, dims], and `sentences` all vectors,
-    float32[references, dims]; rows of length 1. The attribute `sentences` has the largest cosine of a piece and each
-    sentence.
+    The argument `keywords` contains e(N(r)) of `texts.open_references`, float32[open, dims], and the argument
+    `sentences` the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
+    `sentences` contains, for each reference's sentence, the largest cosine with a piece so far.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -76,7 +77,7 @@ class Pieces(ABC):
         self._reference_keywords = keywords
 
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        """Add a piece; `tokens` are those of the text from character `begin` on."""
+        """Add the piece that starts at character `begin`, with its tokens."""
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
         first, words = words_of_piece(self._spans, tokens, begin)
         for length, rows in self._texts.rows_of.items():
@@ -86,17 +87,17 @@ class Pieces(ABC):
 
     @abstractmethod
     def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
-        """Add windows from these words on, with float32[windows, references of that length]."""
+        """Add windows that start at these words; `cosines` are float32[windows, references of this length]."""
 
 
 class ClosestPiece(Pieces):
-    """The closest sentence and window so far."""
+    """Pieces that record the closest window for each open reference."""
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
         count = len(texts.open_references)
-        # By open reference: the largest cosine of a window, -inf if none was fully read; the first word of that window;
-        # the largest cosine of a whole piece and N(r).
+        # For each open reference: the largest cosine of a window (-inf if none was read in full), the window's first
+        # word, and the largest cosine of a whole piece and N(r).
         self._windows = np.full(count, -np.inf)
         self._starts = np.zeros(count, np.intp)
         self._pieces = np.full(count, -np.inf)
@@ -117,7 +118,7 @@ class ClosestPiece(Pieces):
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
 
-        If no window of a length was fully read, the closest piece represents the first one.
+        If no window of a length was read in full, the closest piece stands for the first window.
         """
         found = {}
         words = self._texts.words.words
@@ -132,12 +133,12 @@ class ClosestPiece(Pieces):
 
 
 class RankedPieces(Pieces):
-    """The closest sentence, and the similarity of each window in context, so far."""
+    """Pieces that record the similarity of each window in context."""
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
-        # By window length, float32[windows]: the largest cosine in context with a reference of that length, -inf if the
-        # window was not fully read.
+        # By window length, float32[windows]: the largest cosine in context with a reference of this length; -inf if
+        # the window was not read in full.
         words = texts.windows.words
         self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
@@ -147,10 +148,10 @@ class RankedPieces(Pieces):
         near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
-        """Return the windows of these lengths that are closest in context, or the first ones if none was read.
+        """Return the windows of these lengths that are closest in context, or the first windows if none was read.
 
-        Each length has 1 to MAX_NEAR distinct texts, in order of position. It requests nothing, but yields after each
-        length: where words repeat, all windows of a length may be equally close.
+        Each length has 1 to MAX_NEAR distinct windows, in order of position. This requests nothing, but pauses after
+        each length, since many equally close windows take long to sort.
         """
         chosen = {}
         for length in lengths:
@@ -169,7 +170,7 @@ class RankedPieces(Pieces):
 
 
 def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: int) -> Rounds[Similarities]:
-    """Do the same as `gather`, and read all pieces up to `end` if the encoder did not."""
+    """Request the same as `gather`, and read all pieces up to `end` if the encoder did not read that far."""
     found = yield from gather(texts, parameters)
     if not found.truncated:
         return found
@@ -187,7 +188,7 @@ def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: in
 
 
 def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Rounds[bool]:
-    """Add all pieces of a text to `pieces`, given the tokens of the first; return whether any was left unread."""
+    """Add all pieces of a text to `pieces`; `tokens` are the first piece's. Return True if a part was not read."""
     begin = 0
     if not _read_to(tokens, 0):  # blanks before the answer filled the encoder's input
         begin = len(text) - len(text.lstrip())
@@ -212,12 +213,12 @@ def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> 
 
 
 def _read_to(tokens: TokenVectors, begin: int) -> int:
-    """Return the end of the last token that the encoder read of a piece."""
+    """Return the end of the last token in the piece that the encoder read."""
     return begin + int(tokens.offsets[:, 1].max(initial=0))
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return the beginning of the word at or just before a position, or the position; always above `after`."""
+    """Return the beginning of the word at position `at`, or `at` if the word begins too far away; above `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():
@@ -228,7 +229,7 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
 def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
 ) -> Rounds[tuple[SmileTexts, Similarities]]:
-    """Request everything for an answer's score with the preset WHOLE; return it with the compared texts.
+    """Request everything that the score with the preset WHOLE needs; return the compared texts and the similarities.
 
     `sentences` are the references' sentences; `rough_error` is `ModelMetadata.rough_cosine_error`.
     """
@@ -254,7 +255,7 @@ def _read(model: str, text: str) -> Rounds[TokenVectors]:
 
 
 def _to_the_end(texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int) -> Rounds[Similarities]:
-    """Read all pieces after the first, then embed the windows that are closest in any."""
+    """Read all pieces after the first, then embed the windows that are closest in any piece."""
     model = parameters.model
     keywords, sentences = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)

@@ -1,1 +1,1 @@
-"""Words, stems, lemmas and comparable forms of texts."""
+"""Words, stems, lemmas and normal forms of texts."""

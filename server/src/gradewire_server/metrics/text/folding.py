@@ -1,4 +1,4 @@
-"""The visible part of a text, its folded form, and possible readings of dressed-up letters."""
+"""A text's visible characters, its folded form, and possible readings of accented or decorated letters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ FILLERS: Final = frozenset(
         ),
     )
 )
-"""Invisible characters that are letters, marks or unassigned (Unicode's default ignorable ones)."""
+"""Invisible letters, marks and unassigned characters (Unicode's default ignorable characters)."""
 BLANK_PATTERN: Final = "\u2800"
 """A Braille cell without dots, which looks like a blank."""
 
@@ -47,7 +47,7 @@ def seen(text: str) -> str:
     odd = [character for character in set(text).difference(_JOINERS) if _is_odd(character)]
     for shown in ("", " "):
         if found := sorted(character for character in odd if _shown(character) == shown):
-            text = _runs("".join(found)).sub(shown, text)  # runs, since a million of them are one match
+            text = _runs("".join(found)).sub(shown, text)  # match runs, since a text may contain a million of them
     return _JOINED.sub(_joiner, text)
 
 
@@ -72,7 +72,7 @@ def _folded(character: str) -> str:
 
 
 def _joiner(match: re.Match[str]) -> str:
-    """Remove zero-width joiners next to ASCII, where they only hide words; some scripts need them elsewhere."""
+    """Remove zero-width joiners next to ASCII, where they only hide words. Some scripts need joiners elsewhere."""
     before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
     return "" if before.isascii() or after.isascii() else match[0][0]
 
@@ -91,39 +91,39 @@ def _runs(characters: str) -> re.Pattern[str]:
 
 
 _BESIDE: Final = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
-"""Compatibility forms that may follow a word or spell it: footnotes, units, numbers of lists."""
+"""Compatibility forms that may be part of a word or only follow it: footnotes, units, list numbers."""
 _NO_LETTERS: Final = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it may be read, in lower case, and the original position of each character, ascending."""
+    """A possible reading of a text, in lower case, and each character's position in the original, ascending."""
 
     text: str
     places: Sequence[int]
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the original range of a non-empty part of the reading."""
+        """Return the range in the original text of a non-empty range in the reading."""
         return self.places[begin], self.places[end - 1] + 1
 
 
 def as_written(text: str) -> Reading:
-    """Return the text `folded`."""
+    """Return the `folded` text."""
     return Reading(folded(text), range(len(text)))
 
 
 def without_dress(text: str) -> Reading:
-    """Return letters without accents and marks, in their compatibility forms (NFKC): "¹" becomes "1"."""
+    """Return the text without accents and marks, in compatibility forms (NFKC): "¹" becomes "1"."""
     return _read(text, _plain)
 
 
 def without_notes(text: str) -> Reading:
-    """Do the same as `without_dress`, but with a blank for every raised, lowered or circled character."""
+    """Return the text like `without_dress`, but with a blank for each raised, lowered or circled character."""
     return _read(text, _plain_or_beside)
 
 
 READINGS: Final[Sequence[Callable[[str], Reading]]] = (as_written, without_dress, without_notes)
-"""Possible readings; for an ASCII text all equal the first one."""
+"""The functions that return possible readings. For an ASCII text, all readings equal the first."""
 
 
 def _read(text: str, form: Callable[[str], str]) -> Reading:
@@ -144,7 +144,7 @@ def _plain_or_beside(character: str) -> str:
 
 
 def with_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return a part of a text with the marks and invisible characters at its ends, which belong to it."""
+    """Return the range `begin` to `end`, extended by adjacent marks and invisible characters, which belong to it."""
     while begin and category(text[begin - 1]) == "Cf":
         begin -= 1
     while end < len(text) and category(text[end]) in _NO_LETTERS:

@@ -1,4 +1,4 @@
-"""SMILE's normalisation N (lower case, no punctuation, lemmas), and opposites of words."""
+"""SMILE's normalisation N (lower case, no punctuation, lemmas), and words' opposites."""
 
 import csv
 import gzip
@@ -21,28 +21,28 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Return lemmas of all words with another lemma (about 33,000); read once, in 0.1 s.
+    """Return the lemmas of all words that are not their own lemma (about 33,000); read once, in 0.1 s.
 
-    lemminflect's own look-up copies its entry each time (5 µs and more), and reads the file four times as slowly. A
-    table of fixed size needs no limit against floods of unknown words.
+    lemminflect's own look-up copies an entry each time (5 µs and more), and reads the file four times as slowly. Unlike
+    a cache, a table of fixed size does not grow with unknown words.
     """
     found: dict[str, str] = {}
     for part_of_speech in reversed(PARTS_OF_SPEECH):
         found.update(_entries()[part_of_speech])
-    # lemminflect looks words up in lower case, so it never finds other entries.
+    # lemminflect looks words up in lower case, so it never finds entries with capital letters.
     lemmas = {word: lemmas.partition("/")[0].lower() for word, lemmas in found.items() if word == word.lower()}
     return {word: lemma for word, lemma in lemmas.items() if lemma != word}
 
 
 @cache
 def known_words() -> frozenset[str]:
-    """Return the dictionary's words (about 70,000), in lower case: with inflections, few names, no numbers."""
+    """Return the dictionary's lower-case words (about 70,000), with inflections and few names, without numbers."""
     return frozenset(word for word, _, _ in _rows() if word == word.lower())
 
 
 @cache
 def _entries() -> Mapping[str, Mapping[str, str]]:
-    """Return the lemmas of each word by part of speech, joined with "/"."""
+    """Return, by part of speech, each word's lemmas, joined with "/"."""
     entries: dict[str, dict[str, str]] = defaultdict(dict)
     for word, part_of_speech, lemmas in _rows():
         entries[part_of_speech][word] = lemmas
@@ -54,7 +54,7 @@ def _entries() -> Mapping[str, Mapping[str, str]]:
 
 
 def _rows() -> Iterator[list[str]]:
-    """Return rows of the dictionary: word, part of speech, lemmas."""
+    """Return the dictionary's rows: word, part of speech, lemmas."""
     with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
         return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
 
@@ -66,7 +66,7 @@ def lemmatizer() -> Callable[[str, str], str]:
 
 
 _PREFIXES: Final = ("non", "un")
-"""Prefixes that negate any word of five letters. "in" is not one of them: "inform"."""
+"""Prefixes that negate any word of at least five letters. "in" is not among them because of words like "inform"."""
 _LEAST_LETTERS: Final = 5
 
 
@@ -85,7 +85,8 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 def opposites_of(word: str) -> frozenset[str]:
     """Return the antonyms of a lower-case word, and the word with or without a negating prefix.
 
-    "hot": "cold"; "valid": "invalid"; "polar" and "nonpolar" are opposites of each other, "form" and "uniform" are not.
+    For example, "hot" has "cold", and "valid" has "invalid". "polar" and "nonpolar" are each other's opposites, but
+    "form" and "uniform" are not.
     """
     found = antonym_table().get(word, frozenset())
     bare = next((word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix)), "")
@@ -97,12 +98,12 @@ def opposites_of(word: str) -> frozenset[str]:
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
 _KNOWN_TEXTS = 4096
-"""Texts whose words are cached, the latest ones: references come back with every answer to their question."""
+"""Maximum number of texts whose words are cached: references recur with every answer to their question."""
 _KNOWN_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
-"""From this length on a regular expression is too slow: if it deletes every third character of a megabyte, it blocks
-all other work for half a second."""
-# First to last word character of a run without white space: the rest of the run after deletions.
+"""Number of characters above which a regular expression is too slow: if it deletes every third character of a megabyte,
+it blocks all other work for half a second."""
+# From the first to the last word character of a run without white space; N deletes the punctuation around a word.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
 
@@ -111,7 +112,7 @@ _RUN = re.compile(r"\S+")
 class Normalised:
     """N(x) of a non-blank text, and its words, at least one.
 
-    Without any words, it is the lower-cased raw text with its parts between white space.
+    If the text contains no word characters, N(x) is the text in lower case, split at white space.
     """
 
     text: str
@@ -121,7 +122,8 @@ class Normalised:
 def normalise(text: str) -> Normalised:
     """Return N(text): lower-case, delete all but word characters and white space, split, lemmatise, join.
 
-    Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
+    Word characters and white space are those of Python's `re`: letters and digits of all scripts, and "_". Combining
+    marks are deleted.
     """
     return _known(text) if len(text) <= _KNOWN_CHARACTERS else _normalised(text)
 
@@ -139,7 +141,7 @@ _known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
-    """Return the words of N(text) before they are lemmatised; none without word characters."""
+    """Return the words of N(text) before lemmatisation; empty if the text contains no word characters."""
     lowered = text.lower()
     if lowered.isascii():
         return lowered.translate(_NEITHER_IN_ASCII).split()
@@ -149,7 +151,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def _without_others(text: str) -> str:
-    """Return the text with only word characters and white space, checking each distinct character once."""
+    """Return the text with only word characters and white space; test each distinct character once."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     counts = np.bincount(codes)
     deleted = np.zeros(len(counts), np.bool_)
@@ -159,9 +161,9 @@ def _without_others(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return the positions of the first words of `normalise(text)` in the raw text, int32[words, 2].
+    """Return the positions in the raw text of the first words of `normalise(text)`, int32[words, 2].
 
-    They are half-open character ranges, ascending and disjoint, without the punctuation around a word.
+    The positions are half-open character ranges, ascending and disjoint, without the punctuation around a word.
     """
     lowered = text.lower()
     pattern = _WORD if _WORD.search(lowered) else _RUN
@@ -169,7 +171,7 @@ def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
     found = np.array(spans, dtype=np.int32).reshape(-1, 2)
     if len(lowered) == len(text):
         return found
-    # Lower-casing turns "İ" into two characters, so count back by character.
-    head = text[: found[-1, 1]]  # long enough, since lower case is never shorter
+    # Lower-casing turns "İ" into two characters, so map positions back character by character.
+    head = text[: found[-1, 1]]  # long enough, since lower-casing never shortens a text
     origin = np.repeat(np.arange(len(head), dtype=np.int32), [len(character.lower()) for character in head])
     return np.stack([origin[found[:, 0]], origin[found[:, 1] - 1] + 1], axis=1)

@@ -1,7 +1,7 @@
-"""Porter's stems with NLTK's corrections, like in rouge-score and NLTK's METEOR.
+"""Porter's stemmer with NLTK's corrections, which rouge-score and NLTK's METEOR use.
 
-Source: Porter 1980, "An algorithm for suffix stripping" (Program 14), steps 1a to 5b; the corrections are those of
-NLTK's default mode. It is reimplemented here because importing NLTK takes seconds and up to 90 MB.
+Source: Porter 1980, "An algorithm for suffix stripping" (Program 14), steps 1a to 5b, with the corrections of NLTK's
+default mode. The stemmer is reimplemented here because importing NLTK needs seconds and up to 90 MB.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
-"""Longer words are not English and stay unchanged."""
+"""Maximum length of a word to stem. Longer words are not English and stay unchanged."""
 _REMEMBERED_STEMS: Final = 65_536
 
 _VOWELS: Final = frozenset("aeiou")
 
 
 def _table(rules: str) -> Mapping[str, str]:
-    """Return the replacements of endings (or words) in "ENDING>REPLACEMENT …"."""
+    """Parse "ENDING>REPLACEMENT …", where an ending may be a whole word."""
     return dict(rule.split(">") for rule in rules.split())
 
 
@@ -36,7 +36,7 @@ _REMAINING: Final = _table(
 
 
 def _shape(letters: str) -> str:
-    """Return "c" or "v" per letter; "y" is a vowel after a consonant, and non-letters are consonants."""
+    """Return "c" or "v" for each letter; "y" is a vowel after a consonant, and non-letters are consonants."""
     shape = ""
     for letter in letters:
         shape += "v" if letter in _VOWELS or (letter == "y" and shape.endswith("c")) else "c"
@@ -44,12 +44,15 @@ def _shape(letters: str) -> str:
 
 
 def _measure(letters: str) -> int:
-    """Return Porter's m, the number of times that consonants follow vowels."""
+    """Return Porter's m, the number of vowel-consonant sequences."""
     return _shape(letters).count("vc")
 
 
 def _is_short(letters: str) -> bool:
-    """Return Porter's *o: consonant, vowel, consonant (not w, x, y) at the end; NLTK adds vowel, consonant."""
+    """Return Porter's *o: True if the letters end with consonant, vowel, consonant (not w, x or y).
+
+    NLTK adds words that are only a vowel and a consonant.
+    """
     shape = _shape(letters)
     return shape == "vc" or (shape.endswith("cvc") and letters[-1] not in "wxy")
 

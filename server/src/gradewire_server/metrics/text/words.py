@@ -7,12 +7,12 @@ from typing import Final
 from unicodedata import category
 
 _PART_CHARACTERS: Final = 32_768
-"""Characters to translate in one call: 4 ms if the text is not ASCII."""
+"""Maximum number of characters to translate in one call: 4 ms if the text is not ASCII."""
 
 MAX_WORDS: Final = 1024
-"""Words of a text to compare."""
+"""Maximum number of words to compare."""
 MAX_CHARACTERS: Final = 65_536
-"""Characters of a text from which words are taken."""
+"""Maximum number of characters to split into words."""
 
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 # Scripts without spaces between words: Thai and Lao, Myanmar, Khmer, kana, Han.
@@ -33,16 +33,16 @@ _UNSPACED: Final = tuple(
     )
 )
 _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
-"""The only marks after the last letters."""
+"""The only combining marks with higher code points than the last letters."""
 
 MAX_REFERENCE_WORDS: Final = 8192
-"""Words of all references of an item or entry to read: a thousand long references would take seconds."""
+"""Maximum number of words in all references of an item or entry: a thousand long references would need seconds."""
 
 
 def translated(text: str, table: Mapping[int, str | int | None]) -> str:
-    """Return `text.translate(table)`.
+    """Return `text.translate(table)`, computed in several calls.
 
-    A single call for half a megabyte would hold the interpreter's lock for 50 ms.
+    A single call for half a megabyte would hold the GIL for 50 ms.
     """
     if len(text) <= _PART_CHARACTERS:
         return text.translate(table)
@@ -59,8 +59,8 @@ def _character_class(numbers: Iterable[int]) -> str:
 
 
 def _compiled_word() -> re.Pattern[str]:
-    """Return a pattern of a word, or of one letter of an unspaced script, with its marks (unlike Python's)."""
-    # Plain classes, because an alternation for every character is ten times as slow on a long text.
+    """Return a pattern for a word, or for one letter of an unspaced script; unlike Python's words, with marks."""
+    # Use character classes, because an alternation for each character is ten times as slow on a long text.
     assigned = range(_UNSPACED[-1].stop)
     letters = [number for number in assigned if chr(number).isalnum()]
     unspaced = set(chain.from_iterable(_UNSPACED))
@@ -68,30 +68,30 @@ def _compiled_word() -> re.Pattern[str]:
     joined = _character_class(sorted(set(letters).difference(alone)))
     marks = _character_class([n for n in (*assigned, *_VARIATION_SELECTORS) if category(chr(n))[0] == "M"])
     single = f"[{_character_class(alone)}]"
-    # The first branch is redundant but fast: most letters of such a script precede another one, and checking that no
-    # mark follows is several times as slow, with hundreds of ranges beyond the first plane.
+    # The first branch is redundant but fast: most letters of an unspaced script precede another one. Checking that no
+    # mark follows is several times as slow, because marks have hundreds of ranges beyond the first plane.
     return re.compile(f"{single}(?={single})|[{joined}][{joined}{marks}]*|{single}[{marks}]*")
 
 
-_WORD: Final = _compiled_word()  # at start, not during the first answer that is not ASCII: it takes 0.1 s
+_WORD: Final = _compiled_word()  # compile at start, not during the first answer that is not ASCII: it needs 0.1 s
 
 
 def split_words(text: str) -> list[str]:
     """Return lower-case words, at least one for a non-blank text.
 
-    A word is a run of letters, digits and marks; each letter of a script without spaces between words is a separate
-    word; everything else, "_" too, separates words. Without words ("?!"), the parts between white space are returned.
+    A word is a run of letters, digits and marks. Each letter of a script without spaces between words is a separate
+    word. All other characters, including "_", separate words. A text without words ("?!") is split at white space.
     """
     lowered = text.lower()
     pattern = _ASCII_WORD if lowered.isascii() else _WORD
     if len(lowered) <= MAX_CHARACTERS:
         return pattern.findall(lowered) or lowered.split()
-    # One call for a megabyte would hold the interpreter's lock for 0.3 s; between matches it is released.
+    # `findall` would hold the GIL for 0.3 s for a megabyte; `finditer` lets other threads run between matches.
     return [found[0] for found in pattern.finditer(lowered)] or lowered.split()
 
 
 def first_words(text: str) -> tuple[list[str], bool]:
-    """Return the first MAX_WORDS of `split_words`, and whether anything was left out."""
+    """Return the first MAX_WORDS words of `split_words`, and True if the text was cut."""
     begun = text.lstrip()
     words = split_words(begun[:MAX_CHARACTERS])
     return words[:MAX_WORDS], len(words) > MAX_WORDS or len(begun) > MAX_CHARACTERS
@@ -100,7 +100,7 @@ def first_words(text: str) -> tuple[list[str], bool]:
 def words_of_references(
     references: Sequence[str], words_of: Callable[[str], tuple[list[str], bool]]
 ) -> tuple[list[list[str]], bool]:
-    """Return words of references, at most MAX_REFERENCE_WORDS together, and whether any were left out."""
+    """Return each reference's words, at most MAX_REFERENCE_WORDS in all, and True if any were omitted."""
     kept: list[list[str]] = []
     room = MAX_REFERENCE_WORDS
     cut = False

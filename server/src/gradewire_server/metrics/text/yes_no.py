@@ -25,27 +25,27 @@ _AUXILIARIES: Final = frozenset(_WORDS["auxiliaries"].split())
 _QUESTION_WORDS: Final = _AUXILIARIES.union(_WORDS["questioning"].split())
 _SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
 _DOUBT: Final = frozenset(_WORDS["doubt"].split())
-"""Words that leave a preceding yes or no in doubt."""
+"""Words that cast doubt on a preceding yes or no."""
 _AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
-"""Words that leave a verdict in doubt, with the words of the other side, by verdict."""
+"""By verdict, the words that cast doubt on it or are of the opposite verdict."""
 _ELLIPTIC_WORDS: Final = 4
-"""Words of the longest ellipsis, "it is not any", that may end a clause ("no, sir it is")."""
+"""Number of words of the longest ellipsis, "it is not any". An ellipsis may end a clause ("no, sir it is")."""
 
 
 def leading_verdict(text: str) -> bool | None:
-    """Return True for a text that is a yes, False for a no; None if it is neither, both, or in doubt.
+    """Return True if a text means yes, False if it means no; None if it means neither or both, or is doubtful.
 
-    After an optional "answer:" or "the answer is", one of these must follow:
+    The text may begin with "answer:" or "the answer is". Apart from that, one of these rules must hold:
 
-    - the whole first clause is "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", optionally
-      with "it is" or "it is not" after it, and the rest does not take it back or leave it in doubt: no word of the
-      other side, no negation after a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you";
-    - the whole text is a word like "true", "false", "never", "not really", "of course not";
-    - the whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
-      cat" and "it is not a cat" say neither, because the question may have been about another animal.
+    - The first clause is "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", optionally followed
+      by "it is" or "it is not". The rest of the text neither retracts the verdict nor casts doubt on it: it contains no
+      word of the opposite verdict, no negation after a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you".
+    - The whole text is a word or phrase like "true", "false", "never", "not really", "of course not".
+    - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
+      cat" and "it is not a cat" mean neither, because the question may be about a different animal.
 
-    "No data", "No one knows", "Sure! ..." and "It might" say neither. The same holds for text that is not plain
-    English: longer than 300 characters, or with a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ..." and "It might" mean neither. So does a text that is not plain English: one
+    with more than 300 characters, a question mark, a slash, or letters beyond ASCII.
     """
     if len(text) > _MOST_CHARACTERS:
         return None
@@ -62,14 +62,14 @@ def leading_verdict(text: str) -> bool | None:
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Return whether a clause begins with an auxiliary: "Is it?", "In this picture, are there any?"."""
+    """Return True if a clause begins like a yes-no question: "Is it?", "In this picture, are there any?"."""
     begin = question[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
     clauses = map(_words, _CLAUSE_END.split(begin))
     return any(clause and clause[0] in _QUESTION_WORDS for clause in clauses)
 
 
 def _whole(words: list[str]) -> bool | None:
-    """Return the verdict of words that say nothing else."""
+    """Return the verdict of words that contain nothing but a verdict; otherwise None."""
     if not words:
         return None
     if words[0] in _LEADING:
@@ -80,14 +80,14 @@ def _whole(words: list[str]) -> bool | None:
 
 
 def _elliptic(words: list[str]) -> bool | None:
-    """Return the verdict of a clause that consists of subject and auxiliary."""
+    """Return the verdict of a clause that is only a subject, an auxiliary and perhaps "not"; otherwise None."""
     if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
         return None
     return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))
 
 
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict is a value, not a switch
-    """Return whether clauses after a verdict take it back, or begin with a number or "one" ("No. 5")."""
+    """Return True if the clauses after a verdict retract it or begin with a number or "one" ("No. 5")."""
     ends = (clause[-count:] for clause in rest for count in range(1, _ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()

@@ -1,4 +1,4 @@
-"""Read dates and periods from tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
+"""Parse dates and periods in tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,22 +26,22 @@ MONTH_NAMES: Final = {
     **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
     "sept": 9,
 }
-"""Months by name and short name."""
+"""The numbers of months by name and short name."""
 WEEKDAYS: Final = {
     f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
 }
-"""Days of the week by name."""
+"""The numbers of weekdays by name."""
 SEASONS: Final = _WORDS["seasons"]
-"""First and last month of the seasons in the northern hemisphere."""
+"""The first and last month of each season in the northern hemisphere."""
 DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
-"""Decades of the 20th century by name."""
+"""The decades of the 20th century by name."""
 
 FIRST_YEAR: Final = 1000
-"""First year that four digits may mean."""
+"""The first year that a four-digit number may mean."""
 _LAST_YEAR: Final = 2100
 _LAST_CENTURY: Final = 2000
 _LAST_SHORT_YEAR: Final = 39
-"""Last two-digit year of this century."""
+"""The last two-digit year that means a year of this century."""
 _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
 _MAX_DAY: Final = 31
@@ -56,7 +56,7 @@ _BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the four-digit year, 1000 to 2099, at a position."""
+    """Return the year at an index: a four-digit number from 1000 to 2099, or "FY22"; otherwise None."""
     year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"
@@ -64,7 +64,7 @@ def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "1970s", "the '70s", "the 1800s"."""
+    """Parse a decade or century in digits: "1970s", "the '70s", "the 1800s"."""
     year = integer_at(tokens, at)
     end = at + 1 + (lower_at(tokens, at + 1) == "'" and adjacent(tokens, at + 1))
     if year is None or year % 10 or not adjacent(tokens, end) or lower_at(tokens, end) != "s":
@@ -73,7 +73,7 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return Date.years(1900 + year, 1909 + year), end + 1
     if year < 100 or year >= _LAST_YEAR:
         return None
-    # "The 2000s" are a decade, since their century is young.
+    # "The 2000s" means a decade, since the century is young.
     date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
     if (era := phrase_at(tokens, end, _ERAS)) is not None and era[0] < 0:
         return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
@@ -81,7 +81,7 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "19th century", "the fifth century BC", "XIX century"."""
+    """Parse a century: "19th century", "the fifth century BC", "XIX century"."""
     found = ordinal_number_at(tokens, at)
     if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
         found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
@@ -98,7 +98,7 @@ def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "27 BC", "800 AD", "in the year 44"."""
+    """Parse a year with an era or after "the year": "27 BC", "800 AD", "in the year 44"."""
     number = tokens[at].number
     if number is None or number % 1 or not 1 <= number <= _MAX_BC:
         return None
@@ -111,7 +111,7 @@ def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | Non
 
 
 def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "Summer 1969", "the fall of 2015"; a season without a year is hardly ever a date."""
+    """Parse a season with a year ("Summer 1969", "the fall of 2015"); without a year, it is hardly ever a date."""
     place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
     year = full_year_at(tokens, place)
     if year is None:
@@ -121,7 +121,7 @@ def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "the third quarter of 2021", "Q3 2021"."""
+    """Parse a quarter of a year: "the third quarter of 2021", "Q3 2021"."""
     if lower_at(tokens, at) == "q":
         number = integer_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
         found = None if number is None else (number, at + 2)
@@ -139,7 +139,7 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """Return the date that begins at a token, with indices of its first token and the one after it."""
+    """Return the date at a token, with the indices of its first token and of the token after it."""
     found = _point(tokens, at)
     if found is None:
         return None
@@ -152,7 +152,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a date without the words around it."""
+    """Return a date and the index after it, without regard to words like "early" and "between" around it."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
@@ -181,7 +181,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "1776-07-04", "12/25/1999"; "25.12.1999" was converted to the first form."""
+    """Parse a date in digits: "1776-07-04", "12/25/1999". `plain` has converted "25.12.1999" to "1999-12-25"."""
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -201,7 +201,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Return the day of a month and the position after it."""
+    """Return the day of a month and the index after it; None without a day."""
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
@@ -209,7 +209,7 @@ def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
 
 
 def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "July 4, 1776", "July 1776", "in July"."""
+    """Parse a date that begins with a month: "July 4, 1776", "July 1776", "in July"."""
     month = MONTH_NAMES[tokens[at].lower]
     end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
     place = end + (lower_at(tokens, end) == "the")
@@ -224,7 +224,7 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _is_month(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a single word is a month: "may" and "march" are verbs, "Sep" and "Dec" also names."""
+    """Return True if a single word means a month; "may" and "march" may be verbs, "Sep" and "Dec" names."""
     token = tokens[at]
     if token.lower not in _WORDS_TOO:
         return True
@@ -243,7 +243,7 @@ def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
 
 
 def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Read "4 July 1776", "the fourteenth of July"."""
+    """Parse a date that begins with a day: "4 July 1776", "the fourteenth of July"."""
     found = _day(tokens, at)
     if found is None:
         return None
@@ -259,7 +259,7 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a four-digit year, unless a following unit makes it a number."""
+    """Return a four-digit year and the index after it; None if a unit or a sign shows that it is a number."""
     year = full_year_at(tokens, at)
     if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None
@@ -275,7 +275,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Narrow a decade, century or year to its early, middle or late part."""
+    """Narrow a decade, century or year to its early, middle or late part if the word before it says so."""
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
     if stage is None or date.days is None or date.month:
@@ -286,7 +286,7 @@ def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
 
 
 def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
-    """Read "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+    """Extend a date to a range if a second date follows: "1914-18", "1368 to 1644", "between 1440 and 1450"."""
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
     if date.days is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):

@@ -1,4 +1,4 @@
-"""Dates as ranges of days, times of day, and comparisons of both."""
+"""Dates (as ranges of days) and times of day, with comparisons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ _WORDS: Final = VOCABULARY["dates"]
 MONTHS: Final = 12
 _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
-"""Days of a year in which every month has 31: only their order matters."""
+"""Number of days in a year if every month has 31 days, since only the order of days matters."""
 _SLACK: Final = _YEAR
-"""Tolerance for a century or decade: whether 1900 is in the 19th is a matter of taste."""
+"""Tolerance in days at both ends of a century, since usage differs on which century 1900 is in."""
 
 _DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
@@ -25,23 +25,23 @@ _MINUTES_PAST: Final = phrases(_WORDS["minutes_past"])
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A minute of the day, from 0, and whether its half of the day is given or clear."""
+    """A time of day: the minute since midnight, and True if it is known to be in the morning or in the afternoon."""
 
     minute: int
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Return whether an answer's time, this one, equals the reference's; one without "am" or "pm" fits both."""
+        """Return True if this time of an answer equals the reference's; without "am" or "pm", it matches both."""
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return whether a time contradicts the reference: any other time does."""
+        """Return True if this time of an answer differs from the reference's."""
         return not self.equals(reference)
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Return the time of day that begins at a token, and the index after it."""
+    """Return the time of day that begins at a token, and the index after it; None without a time."""
     token = tokens[at]
     if token.word:
         return _in_words(tokens, at)
@@ -66,7 +66,7 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Read "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    """Parse a time that begins with a word: "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
     named = _WORDS["named_times"].get(tokens[at].lower)
     if named is not None:
         return Time(named, half_known=True), at + 1
@@ -86,7 +86,7 @@ def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
-    """Return 0 for "a.m.", 720 for "pm", None for neither, and the index after it."""
+    """Return the minutes to add, 0 for "a.m." and 720 for "pm" (None without either), and the index after it."""
     lower = lower_at(tokens, at)
     if lower in {"am", "pm"}:
         return _HALF_DAY * (lower == "pm"), at + 1
@@ -109,12 +109,12 @@ class Date:
     """A day, month, year, decade, century or season, with or without a year, or a day of the week.
 
     Attributes:
-        days: First and last day, counted from the year 0; None without a year.
-        month: 1 to 12, of a day or month.
-        weekday: 0 to 6, or None.
-        ranged: True if beginning and end are given: "1914-1918".
-        hedged: True if it is approximate.
-        number: The year, if the text does not show that it is not a number; otherwise None.
+        days: The first and last day, counted from the year 0; None without a year.
+        month: The month, 1 to 12, if the date is a month or a day.
+        weekday: The day of the week, 0 to 6, or None.
+        ranged: True if the text contains beginning and end: "1914-1918".
+        hedged: True if the date is approximate.
+        number: The year if it may also be an ordinary number; otherwise None.
     """
 
     days: tuple[int, int] | None = None
@@ -127,18 +127,18 @@ class Date:
 
     @classmethod
     def years(cls, first: int, last: int) -> "Date":
-        """Return the time from the beginning of a year to the end of another one; years BC are negative."""
+        """Return the period from the beginning of year `first` to the end of year `last`; years BC are negative."""
         return cls((first * _YEAR, (last + 1) * _YEAR - 1))
 
     @classmethod
     def months(cls, year: int, first: int, last: int) -> "Date":
-        """Return months of a year, counted from 1; months above 12 are in the next year."""
+        """Return the months `first` to `last` of a year, counted from 1; months above 12 are in the next year."""
         month = first if first == last else None
         return cls((year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1), month)
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "Date":
-        """Return a month or day, without a year if that is None."""
+        """Return a month, or a day if `day` is not None; `year` may be None."""
         if year is None:
             return cls(month=month, day=day)
         if day is None:
@@ -148,14 +148,15 @@ class Date:
 
     @property
     def year(self) -> int | None:
-        """The only year that it lies in; None without a year or with several."""
+        """The year; None if the date has no year or spans several."""
         begin, end = _years_of(self.days) if self.days else (None, None)
         return begin if begin == end else None
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Return whether an answer's date, this one, equals the reference's or lies in it.
+        """Return True if this date of an answer equals the reference's or lies in it.
 
-        A reference finer than `asked` counts as its year or month; an answer may omit the question's `asked_years`.
+        A reference that is more precise than `asked` counts as its year or month. An answer may omit the year if it is
+        one of the question's `asked_years`.
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
@@ -173,7 +174,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return whether an answer's date contains the reference's, like the year of a day."""
+        """Return True if this date of an answer contains the reference's, like a year contains a day."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]
@@ -182,7 +183,7 @@ class Date:
         return self.month == reference.month and reference.day in {None, self.day}
 
     def contradicts(self, reference: "Date") -> bool:
-        """Return whether both cannot be true: ranges without a common day, or different months, days or weekdays."""
+        """Return True if both dates cannot be true: no common day, or different months, days or weekdays."""
         if (self.weekday is None) != (reference.weekday is None):
             return False
         if self.days is None or reference.days is None:
@@ -209,7 +210,7 @@ def _at_precision(reference: Date, asked: DatePrecision) -> Date:
 
 
 def _widened(reference: Date, first: int, last: int) -> tuple[int, int]:
-    """Return the days of a reference, with more around a round hedged year and at the ends of centuries."""
+    """Return a reference's days, widened for an approximate year and at the ends of a century."""
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
         return first - years * _YEAR, last + years * _YEAR

@@ -1,4 +1,4 @@
-"""Find formulas and relations in a text, parse them into bounded steps, and compare them at fixed points."""
+"""Find formulas and relations in a text, parse them into a few steps, and compare their values at fixed points."""
 
 import math
 import operator
@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
-"""Most tokens of a formula; longer ones are ignored."""
+"""Maximum number of tokens of a formula; longer formulas are ignored."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
@@ -25,11 +25,11 @@ _TOKEN: Final = re.compile(
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
 _WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
-"""English words and units, which are hardly ever names in formulas."""
+"""English words and units that are hardly ever names in formulas."""
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
-"""Points at which two formulas must have values, all equal."""
+"""Minimum number of points at which both formulas must have values to be equal."""
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
@@ -49,17 +49,22 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""Names in formulas; most texts have none of them and are not searched further."""
+"""Names in formulas. Most texts contain none of them and need no further search."""
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
-"""Letters that are variables after a number; others are units and scales there: "5m", "10k"."""
+"""Letters that are variables after a number. Other letters are units or scales there: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A token of a formula: its kind (a group of _TOKEN), text ("**" becomes "^", "==" "="), and position."""
+    """A token of a formula.
+
+    Attributes:
+        kind: The name of a group in _TOKEN.
+        text: The token's text; "**" becomes "^", and "==" becomes "=".
+    """
 
     kind: str
     text: str
@@ -68,26 +73,26 @@ class Sign:
 
     @property
     def opens(self) -> bool:
-        """True if an operand can begin with it."""
+        """True if an operand can begin with this token."""
         return self.kind in {"number", "function", "constant", "name"} or self.text == "("
 
     @property
     def closes(self) -> bool:
-        """True if an operand can end with it."""
+        """True if an operand can end with this token."""
         return self.kind in {"number", "constant", "name"} or self.text in {")", "!"}
 
 
 def runs_of(text: str) -> Iterator[list[Sign]]:
-    """Yield sequences of operands and operators, of at least two and at most MAX_TOKENS tokens."""
+    """Yield the sequences of operands and operators in a text, with 2 to MAX_TOKENS tokens."""
     run: list[Sign] = []
     for match in _TOKEN.finditer(text):
         sign = _sign(match)
-        if sign is None or (run and _apart(run[-1], sign)):
-            yield from _ended(run)
+        if sign is None or (run and _are_separate(run[-1], sign)):
+            yield from _trimmed(run)
             run = []
         if sign is not None:
             run.append(sign)
-    yield from _ended(run)
+    yield from _trimmed(run)
 
 
 def _sign(match: re.Match[str]) -> Sign | None:
@@ -105,15 +110,18 @@ def _sign(match: re.Match[str]) -> Sign | None:
     return Sign(kind, {"**": "^", "==": "="}.get(text, text), match.start(), match.end())
 
 
-def _apart(last: Sign, sign: Sign) -> bool:
-    """Return whether two tokens are in two formulas: separate operands, unlike "sqrt 2" or "4 pi"."""
+def _are_separate(last: Sign, sign: Sign) -> bool:
+    """Return True if two tokens belong to different formulas, because they are separate operands.
+
+    The operands in "sqrt 2" and "4 pi" belong together.
+    """
     if last.end == sign.start or not (last.closes and sign.opens):
         return False
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
 
 
-def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
-    """Yield the run without tokens that cannot begin or end a formula."""
+def _trimmed(run: list[Sign]) -> Iterator[list[Sign]]:
+    """Yield the run without tokens that cannot begin or end a formula, if its length is allowed."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -126,31 +134,31 @@ def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
 
 
 Step = tuple[str, float]
-"""The name of an operation, and the value for "number"."""
+"""The name of an operation or a variable, and the value if the name is "number"."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: its steps in the order of a stack machine, and its variables."""
+    """A formula: its steps in the order in which a stack machine executes them, and its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]
 
     @cached_property
     def values(self) -> tuple[float | None, ...]:
-        """The values at fixed points, the same for all formulas; a single one without variables.
+        """The values at points that are the same for all formulas; a formula without variables has only one value.
 
-        None for a root of a negative number, a division by zero, or an overflow.
+        A value is None after a root of a negative number, a division by zero, or an overflow.
         """
         return tuple(_value(self.steps, point) for point in range(_POINTS if self.names else 1))
 
     @property
     def constant(self) -> float | None:
-        """The value of a formula without variables; None with variables or without a value."""
+        """The value of a formula without variables; None if the formula has variables or no value."""
         return None if self.names else self.values[0]
 
     def equals(self, other: "Formula") -> bool:
-        """Return whether both have the same values wherever both have values."""
+        """Return True if both formulas have equal values at all points at which both have values."""
         if self.names != other.names:
             return False
         pairs = [
@@ -161,7 +169,7 @@ class Formula:
         )
 
     def contradicts(self, reference: "Formula") -> bool:
-        """Return whether a formula that differs from the reference has a variable in common."""
+        """Return True if a formula that differs from the reference shares a variable with it."""
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
@@ -170,7 +178,7 @@ class Formula:
 
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
-    """Return the formula of some tokens, or None. Linear in their number, without recursion."""
+    """Parse tokens, in linear time and without recursion; return None if they are no formula."""
     parser = _Parser()
     return parser.formula() if all(map(parser.takes, signs)) else None
 
@@ -199,7 +207,7 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """Return the formula; None if it is incomplete."""
+        """Return the formula; None if the tokens so far are incomplete."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -228,7 +236,7 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Push an operator after all that bind more tightly; powers are right-associative."""
+        """Push an operator, after the waiting operators that bind more tightly; powers are right-associative."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -271,7 +279,7 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
     elif name in _STEPS:
         stack.append(_STEPS[name](stack.pop()))
     else:
-        # Positive and distinct for every letter at every point.
+        # The value of a variable is positive, and differs between letters and between points.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
 
 
@@ -282,12 +290,12 @@ def _factorial(value: float) -> float:
 
 
 _STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
-"""Steps with a single operand."""
+"""The steps with one operand."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation with "<", "<=", "=" or "!="; "x > 3" is reversed."""
+    """A relation with "<", "<=", "=" or "!="; "x > 3" is stored as "3 < x"."""
 
     left: Formula
     operator: str
@@ -295,7 +303,7 @@ class Relation:
 
     @classmethod
     def of(cls, left: Formula, sign: str, right: Formula) -> "Relation":
-        """Return a relation, reversed if the greater side comes first."""
+        """Return a relation; reverse it if the sign is ">" or ">="."""
         if sign in {">", ">="}:
             return cls(right, sign.replace(">", "<"), left)
         return cls(left, sign, right)
@@ -313,11 +321,11 @@ class Relation:
         return self.left.names | self.right.names
 
     def contradicts(self, reference: "Relation") -> bool:
-        """Return whether a relation that differs from the reference has a variable in common."""
+        """Return True if a relation that differs from the reference shares a variable with it."""
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return whether an answer's relation, this one, equals the reference's, perhaps times a number."""
+        """Return True if this relation of an answer equals the reference's, or is a multiple of it."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -331,11 +339,11 @@ class Relation:
 
 
 FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
-"""A formula in a text: its start, its end, and its content."""
+"""A formula's start and end in a text, and its content."""
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """Yield the formulas of a text in plain form, except for those written as numbers: "3/4", "2 * 10^8"."""
+    """Yield the formulas of a text in plain form, except formulas that are plain numbers: "3/4", "2 * 10^8"."""
     if not _may_have_one(text, characters):
         return
     for run in runs_of(text):
@@ -347,7 +355,7 @@ def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFoun
 
 
 def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
-    """Return whether a text has a sign or a name of formulas, or a number before a letter, as in "2x - 3"."""
+    """Return True if a text contains a sign or name that formulas have, or a number before a letter ("2x - 3")."""
     return (
         not _SIGNED.isdisjoint(characters)
         or any(name in text for name in _NAMED)
@@ -371,7 +379,7 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 
 
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Yield formulas from the sides of equations and inequalities."""
+    """Yield a relation, or the formulas on the sides of an equation."""
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
@@ -389,12 +397,12 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
 
 
 def _is_call(side: Sequence[Sign]) -> bool:
-    """Return whether a side is the name of a function, "f(x)"."""
+    """Return True if a side is a function of a variable: "f(x)"."""
     return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
 
 
 def _is_number(run: Sequence[Sign]) -> bool:
-    """Return whether a run is a number, fraction, range or power of ten, which `quantities` reads in context."""
+    """Return True if a run is a number, fraction, range or power of ten, which `quantities` parses in context."""
     if any(sign.kind not in {"number", "operator"} for sign in run):
         return False
     operators = [sign.text for sign in run if sign.kind == "operator"]
@@ -410,13 +418,13 @@ def _is_number(run: Sequence[Sign]) -> bool:
 
 
 def _is_unit(run: Sequence[Sign], text: str) -> bool:
-    """Return whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
+    """Return True if a run is the unit of a preceding number: "4 km^2", "9.8 m/s^2"."""
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and before[-1:].isdecimal()
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:
-    """Return whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    """Return True if letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
     signs = {sign.text for sign in run}
     if signs & {"^", "*", "+"} and (len(run) > 2):
         return True
@@ -428,7 +436,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
 
 
 def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Return whether an equation ends in a number with a unit: "v = 10 m/s"."""
+    """Return True if an equation ends with a number and a unit: "v = 10 m/s"."""
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

@@ -1,4 +1,4 @@
-"""Compare the values of an answer with a reference's, and the order of lists."""
+"""Compare an answer's values with a reference's, and the order of lists."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind,
 from gradewire_server.metrics.values.tokens import plain
 
 MAX_QUESTION: Final = 2_048
-"""Characters of a question that are read."""
+"""Maximum number of characters of a question that are used."""
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {
     "year": DatePrecision.YEAR,
@@ -47,17 +47,17 @@ _CHAIN: Final = re.compile(r"\s*>\s*")
 _NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
 _THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
 _COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
-# Merge runs of blanks, so that patterns that begin with blanks are linear.
+# Runs of blanks are merged, so that patterns that begin with blanks need linear time.
 _LINES: Final = re.compile(r"\n\s+")
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
 _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""Every list contains one of these; most references do not and are not searched further."""
+"""Strings to search for first; each list contains at least one."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 MAX_WANTED: Final = 16
-"""Values of a reference to compare, the first ones."""
+"""Maximum number of a reference's values to compare."""
 
 _NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
 _PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
@@ -66,14 +66,15 @@ _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's hints about the requested values, besides its own values; words in lower case.
+    """A question's values, and its hints about the requested values; words are in lower case.
 
     Attributes:
-        scale: Unit of the requested number: 1e6 for "in millions".
-        words: Its words of at least four letters.
-        denies: True if it has a negation.
-        counted: Nouns whose number it asks for: "legs" in "how many legs has it".
-        direction: 1 if it asks for a rise, -1 for a fall, 0 for neither or either.
+        fineness: The precision of the requested date.
+        scale: The scale of the requested number: 1e6 for "in millions".
+        words: The question's words of at least four letters.
+        denies: True if the question contains a negation.
+        counted: The nouns to count: "legs" in "how many legs has it".
+        direction: 1 if the question asks for a rise, -1 for a fall, 0 for neither or both.
     """
 
     values: tuple[Value, ...]
@@ -87,7 +88,7 @@ class Question:
 
     @classmethod
     def of(cls, question: str) -> "Question":
-        """Read a question, which may be empty."""
+        """Return the values and hints of a question, which may be empty."""
         begin = question[:MAX_QUESTION]
         fineness = _ASKED.search(begin)
         scale = _SCALES_ASKED.search(begin)
@@ -105,12 +106,12 @@ class Question:
         )
 
     def has(self, value: Value) -> bool:
-        """Return whether the question states a value."""
+        """Return True if the question contains a value."""
         return any(says(known, value, self) for known in self.values)
 
 
 def says(value: Value, reference: Value, question: Question) -> bool:
-    """Return whether a value equals a reference's."""
+    """Return True if an answer's value equals a reference's."""
     ours: Any = value.content
     theirs: Any = reference.content
     if isinstance(ours, Date) and isinstance(theirs, Date):
@@ -125,10 +126,10 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
-    """Return whether an equal value says the opposite.
+    """Return True if an equal value means the opposite.
 
-    Examples are a date before and one after which it was, or a fall if the question asks for a rise and the reference
-    has no direction.
+    This is so if one date follows "before" and the other follows "after". It is also so if the answer has a fall, the
+    question asks for a rise (or the reverse), and the reference has no direction.
     """
     if value.side * reference.side < 0:
         return True
@@ -140,20 +141,20 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Return whether an answer's value replaces a reference's by another one of the same kind and unit."""
+    """Return True if an answer's value contradicts a reference's: it differs, but has the same kind and unit."""
     ours: Any = value.content
     theirs: Any = reference.content
     return type(ours) is type(theirs) and bool(ours.contradicts(theirs))
 
 
 def coarser(value: Value, reference: Value) -> bool:
-    """Return whether a value is a less precise date than the reference's."""
+    """Return True if a value is a less precise date than the reference's."""
     ours, theirs = value.content, reference.content
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """Return whether both are equal numbers, perhaps one of them in the requested thousands or millions."""
+    """Return True if both numbers are equal; one of them may be in the requested thousands or millions."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
@@ -162,7 +163,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
 
 
 def _number(content: Content) -> Quantity | None:
-    """Return a quantity, the solution of an equation, or a year that may also be a number."""
+    """Return a value as a quantity, if it is one, an equation with a solution, or a year that may be a number."""
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -178,9 +179,9 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
 
 
 def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
-    """Return a list's items in order, each as its words; None for no list, or if its order does not count.
+    """Return a list's items, each as its words; None if the reference is no list or its order does not matter.
 
-    Some lists count only if the question asks for an order: "in order", "sort", "rank".
+    The order of items between commas matters only if the question asks for it: "in order", "sort", "rank".
     """
     if not any(mark in reference for mark in _MARKS):
         return None
@@ -209,12 +210,12 @@ def _list_of(parts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _words(text: str) -> list[str]:
-    """Return words and numbers; single letters keep their case, because "a" is an article."""
+    """Return words and numbers in lower case; single letters keep their case, because "a" is an article."""
     return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
 
 
 def in_order(items: Sequence[str], answer: str) -> bool | None:
-    """Return whether an answer names all items in order; None if it does not name all."""
+    """Return True if an answer names all items in order, False if in a different order, None if one is missing."""
     said = f" {' '.join(_words(answer))} "
     places = [said.find(f" {item} ") for item in items]
     if min(places) < 0:
@@ -227,13 +228,13 @@ def in_order(items: Sequence[str], answer: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class ValueMatch:
-    """A comparison of an answer with a reference's values; without outcomes there is nothing to compare.
+    """A comparison of an answer with a reference's values.
 
     Attributes:
-        outcomes: Kind and outcome of each value of the reference that the question does not state (all of its values if
-            the question states them all).
-        coarser: Number of missing values that are less precise dates in the answer, like the year of a day.
-        extra: Number of the answer's values of the same kinds that neither question nor reference has.
+        outcomes: The kind and outcome of each value of the reference that the question does not contain. If the
+            question contains all values, all are compared; if the reference has no values, this is empty.
+        coarser: The number of missing dates for which the answer has a less precise date, like only the year.
+        extra: The number of the answer's values of the same kinds that are in neither question nor reference.
     """
 
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()
@@ -247,17 +248,17 @@ class ValueMatch:
 
     @property
     def found(self) -> int:
-        """The number of values that the answer has."""
+        """The number of values that the answer contains."""
         return self._count(Outcome.FOUND)
 
     @property
     def contradicted(self) -> int:
-        """The number of values that the answer denies, or replaces by another one of the same kind and unit."""
+        """The number of values that the answer denies, or replaces with a different value of the same kind and unit."""
         return self._count(Outcome.CONTRADICTED)
 
     @property
     def missing(self) -> int:
-        """The number of other values."""
+        """The number of values that the answer neither contains nor contradicts."""
         return self._count(Outcome.MISSING)
 
     @property
@@ -270,7 +271,7 @@ class ValueMatch:
 
     @property
     def outcome(self) -> Outcome | None:
-        """CONTRADICTED if any value is, FOUND if all are, otherwise MISSING; None without values."""
+        """CONTRADICTED if any value is contradicted, FOUND if all are found, otherwise MISSING; None without values."""
         if not self.outcomes:
             return None
         if self.contradicted:
@@ -286,7 +287,7 @@ NOTHING: Final = ValueMatch()
 
 
 class ValueMatcher:
-    """A matcher of one answer with any number of references; question and answer are each read once, on demand."""
+    """A matcher for one answer and any number of references. Question and answer are parsed once, on demand."""
 
     def __init__(self, question: str, answer: str) -> None:
         self._question = question
@@ -302,14 +303,14 @@ class ValueMatcher:
 
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
-        """The answer's values if blanks after commas do not separate numbers: "1, 776" may be 1,776, or two numbers."""
+        """The answer's values if "1, 776" is one number; empty if the answer has no such blank after a comma."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
 
     @cached_property
     def _beyond(self) -> tuple[Value, ...]:
-        """The answer's values that the question does not state."""
+        """The answer's values that the question does not contain."""
         return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
@@ -349,17 +350,20 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Return whether an equal value answers the question: not denied, opposite, or about another thing."""
+        """Return True if an equal value answers the question: it is not denied, opposed or about another thing."""
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):
             return False
         if value.on_top is not None and wanted.on_top is None and value is not self._matched[0]:
             return not self._question_of.words.isdisjoint(value.on_top)
-        return not self._of_another(value, wanted)
+        return not self._counts_other_things(value, wanted)
 
-    def _of_another(self, value: Value, wanted: Value) -> bool:
-        """Return whether it counts other things than requested, which the answer has too: "six legs and eight eyes"."""
+    def _counts_other_things(self, value: Value, wanted: Value) -> bool:
+        """Return True if a value counts other things than the question, and the answer counts these, too.
+
+        Example: "eight" in "six legs and eight eyes", if the question asks for legs.
+        """
         counted = self._question_of.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
             return False
@@ -367,9 +371,9 @@ class ValueMatcher:
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
-    """Compare the values of an answer with those of a reference; the question may be empty.
+    """Compare an answer's values with a reference's; the question may be empty.
 
-    The question determines which values may be omitted, the precision of a date, the unit of a number ("in millions"),
-    and whether the order of a list counts.
+    The question determines which values the answer may omit, the precision of a date, the scale of a number ("in
+    millions"), and if the order of a list matters.
     """
     return ValueMatcher(question, answer).match(reference)

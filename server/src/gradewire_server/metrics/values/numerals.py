@@ -1,4 +1,4 @@
-"""Read numbers from tokens: digits, powers of ten, fractions, English number words."""
+"""Parse numbers in tokens: digits, powers, fractions, English number words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, 
 _WORDS: Final = VOCABULARY["numerals"]
 
 SMALL: Final = {word: value for value, word in enumerate(_WORDS["small"].split())}
-"""Zero to nineteen."""
+"""The number words "zero" to "nineteen" with their values."""
 TENS: Final = {**{word: 10 * value for value, word in enumerate(_WORDS["tens"].split(), 2)}, "fourty": 40}
-"""Twenty to ninety."""
+"""The number words "twenty" to "ninety" with their values."""
 SCALES: Final = _WORDS["scales"] | {f"{word}s": _WORDS["scales"][word] for word in _WORDS["scales_with_plural"].split()}
-"""Factors of the number before them."""
+"""Words that multiply the number before them, with their factors: "million", "dozen"."""
 ORDINALS: Final = {
     **{word: value for value, word in enumerate(_WORDS["small_ordinals"].split())},
     **{f"{word[:-1]}ieth": value for word, value in TENS.items()},
@@ -22,36 +22,37 @@ ORDINALS: Final = {
     "thousandth": 1000,
     "millionth": 1_000_000,
 }
-"""Zeroth to millionth; compounds of tens are two words."""
+"""Single words from "zeroth" to "millionth" with their values; "twenty-first" is two words."""
 ORDINAL_ENDINGS: Final = frozenset(_WORDS["ordinal_endings"].split())
-"""Letters after the digits of an ordinal."""
+"""The letters after an ordinal's digits: "st", "nd"."""
 NUMBERS_ALONE: Final = _WORDS["numbers_alone"]
-"""Words that are a number by themselves: "twice", "none"."""
+"""Words that are a number by themselves, with their values: "twice", "none"."""
 DURATIONS: Final = frozenset(_WORDS["durations"].split())
-"""Units that an article may count: "an hour"."""
+"""Units of time that an article may count: "an hour"."""
 
 _PLAIN_SCALES: Final = _WORDS["plain_scales"]
 _PARTS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
     f"{word}{plural}": value for word, value in ORDINALS.items() if value > 2 for plural in ("", "s")
 }
-"""The denominators of fractions by name: "two thirds", "a quarter"."""
+"""The denominators of fractions by word: 3 for "thirds", 4 for "quarter"."""
 _BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
 _BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_WORDS: Final = 32
-"""Most number words in one number."""
+"""Maximum number of words in one number."""
 _YEARS: Final = range(1000, 2100)
 
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A number without unit, at least 0, and the index of the token after it.
+    """A number without a unit, at least 0.
 
     Attributes:
-        place: Value of its last significant digit's place; 0 if it is exact.
-        words: True if it is written in words.
-        fraction: True if it is a part of a whole: "3/4", "two thirds", "1 in 5".
+        place: The place value of the last significant digit; 0 if the number is exact.
+        end: The index of the token after the number.
+        words: True if the number is in words.
+        fraction: True if the number is a part of a whole: "3/4", "two thirds", "1 in 5".
     """
 
     value: float
@@ -62,7 +63,7 @@ class Numeral:
 
 
 def numeral_at(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Return the number that begins at a token, or None."""
+    """Return the number that begins at a token; None without a number."""
     token = tokens[at]
     found = _digits(tokens, at) if token.number is not None else _words(tokens, at) if token.word else None
     return found if found is None or (isfinite(found.value) and found.value <= _MAX_VALUE) else None
@@ -84,7 +85,7 @@ def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None:
-    """Return a fraction from its rest: "3/4", "3 1/2"; dates have two slashes."""
+    """Parse the rest of a fraction after its first number: "3/4", "3 1/2". Two slashes are a date."""
     if lower_at(tokens, end) == "/" and (below := number_at(tokens, end + 1)) and lower_at(tokens, end + 2) != "/":
         return Numeral(value / below, 0.0, end + 2, fraction=True)
     above, below = number_at(tokens, end), number_at(tokens, end + 2)
@@ -94,7 +95,7 @@ def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None
 
 
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Return a number to an integer power: "10^8", "10^(-3)", "2^10"."""
+    """Parse a number to an integer power: "10^8", "10^(-3)", "2^10"."""
     end = at + 2
     bracket = lower_at(tokens, end) == "("
     end += bracket
@@ -114,7 +115,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor of a number ("million", "k"), and the position after it."""
+    """Return the factor from the words after a number ("million", "k"), 1 without any, and the index after it."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -125,7 +126,7 @@ def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
 
 
 def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Return a fraction from its rest: "1 in 5", "3 out of 4"."""
+    """Parse the rest of a fraction after its first number: "1 in 5", "3 out of 4"."""
     end = at + 1 if lower_at(tokens, at) == "in" else at + 2 if tokens_are(tokens, at, "out", "of") else 0
     if not end or end >= len(tokens):
         return None
@@ -177,7 +178,7 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Read "A dozen", "a hundred and five", "a third of it", "for an hour"; other articles are not numbers."""
+    """Parse a number that begins with an article: "a dozen", "a hundred and five", "a third of it", "for an hour"."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -195,7 +196,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Return a fraction from its rest: "three quarters", "two-thirds"."""
+    """Parse the rest of a fraction after its first number: "three quarters", "two-thirds"."""
     at += lower_at(tokens, at) == "-"
     denominator = _PARTS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
@@ -204,7 +205,7 @@ def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
 
 
 def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float) -> Numeral:
-    """Add a following "and a half" to a number, with a scale after it ("two and a half million")."""
+    """Add a following "and a half" to a number, and apply a scale after it ("two and a half million")."""
     if not (tokens_are(tokens, at, "and", "a") or tokens_are(tokens, at, "and", "one")):
         return numeral
     denominator = {"half": 2, "quarter": 4, "third": 3}.get(lower_at(tokens, at + 2))
@@ -216,9 +217,9 @@ def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float)
 
 
 def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return value and end of consecutive number words that continue each other; end -1 for an ordinal."""
+    """Return the value of consecutive number words and the index after them; -1 as index if they are an ordinal."""
     total = current = 0.0
-    last = float("inf")  # unit of the last word in the current group; only a smaller one may follow it
+    last = float("inf")  # the magnitude of the last word in the current group; only a smaller one may follow
     end = at
     while end < min(len(tokens), at + _MAX_WORDS):
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))

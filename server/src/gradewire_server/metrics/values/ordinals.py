@@ -1,4 +1,4 @@
-"""Read positions in an order and numbers of names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
+"""Parse positions in an order, and numbers in names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from gradewire_server.metrics.values.units import unit_at
 
 _WORDS: Final = VOCABULARY["ordinals"]
 _LABELS: Final = frozenset(_WORDS["labels"].split())
-"""Nouns that have a number even in lower case."""
+"""Nouns that may have a number even in lower case, like "chapter"."""
 _NO_NAMES: Final = frozenset(_WORDS["no_names"].split())
 _NO_NOUNS: Final = _NO_NAMES.union(_WORDS["no_nouns"].split())
 _BEFORE_SECONDS: Final = frozenset(_WORDS["before_seconds"].split())
@@ -34,12 +34,12 @@ _MAX_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Ordinal:
-    """A position in an order, or the number of a name.
+    """A position in an order, or a number in a name.
 
     Attributes:
-        number: In digits: "8" for "VIII" and "eighth", "3.10" for a version.
-        noun: The numbered thing in lower case: "floor", "henry"; empty if none is named.
-        named: True if the noun comes before it: "Apollo 11".
+        number: The number in digits: "8" for "VIII" and "eighth", "3.10" for a version.
+        noun: The numbered thing in lower case: "floor", "henry"; may be empty.
+        named: True if the noun comes before the number: "Apollo 11".
     """
 
     number: str
@@ -47,16 +47,16 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Return whether an answer's ordinal, this one, equals the reference's; a missing noun fits any."""
+        """Return True if this ordinal of an answer equals the reference's; a missing noun matches any noun."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return whether both are about the same thing, so that different numbers contradict."""
+        """Return True if both may be about the same thing, so that different numbers contradict each other."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 
 def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Return value and end of "3rd", "third", "forty-fourth"; otherwise None."""
+    """Parse "3rd", "third" or "forty-fourth"; return the value and the index after it, or None."""
     if at >= len(tokens):
         return None
     token = tokens[at]
@@ -76,7 +76,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Return the ordinal that begins at a token, with the noun after it: "the third floor"."""
+    """Return the ordinal that begins at a token, with its noun ("the third floor"), and the index after both."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Return a name's number at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
+    """Parse a number in a name, at its token: "Apollo 11", "World War Two", "Part III". "WWII" is a single token."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -115,7 +115,7 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
-    """Return a name's number in digits; None for an amount: "Weight 60 kg", "ROA 12.4%"."""
+    """Return a number in a name, in digits; None for an amount: "Weight 60 kg", "ROA 12.4%"."""
     token = tokens[at]
     if token.number is not None:
         unit = unit_at(tokens, at + 1)
@@ -127,7 +127,7 @@ def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
 
 
 def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
-    """Read "No. 1", "number one" without a name; "no one" and "number" before a length do not count."""
+    """Parse a number without a name: "No. 1", "number one", but not "no one"."""
     token = tokens[at]
     value = token.whole
     if token.number is None and name != "no":
@@ -136,7 +136,7 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """Return the word before a hyphen and a number, "covid" in "COVID-19", or ""."""
+    """Return the word before a hyphen and a number, like "covid" in "COVID-19", or ""."""
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
@@ -144,7 +144,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """Return a Roman numeral, of a name or alone if it is neither a word nor a letter."""
+    """Return a Roman numeral in a name; without a name, only if it is neither a word nor a single letter."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -158,7 +158,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """Return the word to which a following number belongs, in lower case, or ""."""
+    """Return, in lower case, the word that the next token may number ("apollo" before "11"), or ""."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]
@@ -169,7 +169,7 @@ def _name(tokens: Sequence[Token], at: int) -> str:
 
 
 def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
-    """Return the noun after an ordinal, the last of a capitalised name, and the position after it."""
+    """Return the noun after an ordinal (of a capitalised name, the last word), and the index after it."""
     if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
         return "", at
     end = at + 1

@@ -1,4 +1,4 @@
-"""Read quantities, numbers with units and words like "about" or "at least", and compare them."""
+"""Parse quantities (numbers with units, and words like "about" or "at least"), and compare them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _HEDGES: Final = frozenset(_WORDS["hedges"].split())
 _FALLS: Final = frozenset(_WORDS["falls"].split())
 _RISES: Final = frozenset(_WORDS["rises"].split())
 _DIRECTION_LINKS: Final = frozenset(_WORDS["links"].split())
-"""Words between a direction and its amount: "a loss of 5"."""
+"""Words between a direction and its amount, like "of" in "a loss of 5"."""
 _MAX_LINKS: Final = 3
 _BOUNDS_BEFORE: Final[Mapping[tuple[str, ...], str]] = {
     tuple(phrase.split()): bound for bound, phrases in _WORDS["bounds_before"].items() for phrase in phrases
@@ -38,30 +38,31 @@ _MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
-"""Relative tolerance for a number that is the rounded other one."""
+"""Relative tolerance if one number is the other one rounded."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance between two units, whose factors are often rounded."""
+"""Relative tolerance between different units, whose conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
-"""Numbers from here on with a single significant digit are rounded."""
+"""Minimum of a number with only one or two significant digits that counts as rounded."""
 _ROUND_TOLERANCE: Final = 0.005
 _SIGNIFICANT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number, perhaps with a unit, whose name is in lower case.
+    """A number, perhaps with a unit.
 
     Attributes:
-        value: As written, with its sign and scale words; the lower end of a range.
-        place: Value of its last significant digit's place; 0 if it is exact ("1/3", "sqrt(2)").
-        upper: Upper end of a range, or None.
-        hedged: True if it is approximate.
-        bound: "<", "<=", ">", ">=" for a bound, otherwise empty.
-        direction: 1 for a rise, -1 for a fall in words around it, 0 for neither.
-        signed: True if a sign comes before it.
-        fraction: True if it is written as a part of a whole.
-        ratio: Both parts of "3:2", otherwise None.
+        value: The number with its sign and scale words, in `unit`; the lower end of a range.
+        place: The place value of the last significant digit; 0 if the number is exact ("1/3", "sqrt(2)").
+        unit_name: The unit's last word in lower case.
+        upper: The upper end of a range; None without a range.
+        hedged: True if the number is approximate.
+        bound: "<", "<=", ">" or ">=" for a bound, otherwise "".
+        direction: 1 if words around the number mean a rise, -1 for a fall, 0 for neither.
+        signed: True if the number has a sign.
+        fraction: True if the text contains a part of a whole ("two thirds").
+        ratio: The two numbers of a ratio like "3:2"; None otherwise.
     """
 
     value: float
@@ -78,22 +79,22 @@ class Quantity:
 
     @property
     def dimension(self) -> Dimension:
-        """The dimension of its unit; () for a plain number, a share or a percentage."""
+        """The unit's dimension; () for a plain number, a share or a percentage."""
         return self.unit.dimension if self.unit else ()
 
     @property
     def family(self) -> str:
-        """The family of values that can replace each other: "money" for all currencies."""
+        """The name of the family of quantities that can contradict each other: "money" for all currencies."""
         base = self.dimension[0][0] if self.dimension else ""
         return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
 
     def in_base(self, value: float) -> float:
-        """Return a number of its unit in base units."""
+        """Convert a number from this quantity's unit to base units."""
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
     def equals(self, reference: "Quantity") -> bool:
-        """Return whether an answer's quantity, this one, equals the reference's."""
-        # Opposite bounds never agree; an answer may omit "more than" before a large number.
+        """Return True if this quantity of an answer equals the reference's."""
+        # Different bounds never agree, but an answer may omit "more than".
         if reference.bound and self.bound and reference.bound != self.bound:
             return False
         if (reference.ratio is None) != (self.ratio is None):
@@ -103,15 +104,15 @@ class Quantity:
         return any(_same(reference, reading) for reading in self._readings(reference))
 
     def contradicts(self, reference: "Quantity") -> bool:
-        """Return whether an answer's quantity replaces the reference's by another one of its family."""
+        """Return True if this quantity of an answer differs from the reference's, but is of the same family."""
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
-        """Return the possible meanings of this quantity: with its own unit, or with the reference's."""
+        """Return the possible meanings of this quantity, with its own unit or the reference's unit."""
         readings = []
         if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
             readings.append(self)
-        elif self.unit is None:  # a number without its obvious unit
+        elif self.unit is None:  # the answer may omit an obvious unit
             readings.append(replace(self, unit=reference.unit))
             if not reference.dimension:
                 readings.append(self)
@@ -136,7 +137,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
-    """Return whether one has degrees of temperature and the other plain ones: "32 degrees" and 32 °F."""
+    """Return True if one is in degrees of a temperature scale and one in plain degrees: "32 °F" and "32 degrees"."""
     return "degree" in {one.unit_name, other.unit_name} and (_temperatures(one) or _temperatures(other))
 
 
@@ -159,7 +160,7 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
-    """Return whether an answer is the reference's range, or lies in it."""
+    """Return True if an answer equals the reference's range or lies in it."""
     first, last = reference.in_base(reference.value), reference.in_base(upper)
     begin = answer.in_base(answer.value)
     if answer.upper is None:
@@ -173,8 +174,11 @@ def _temperatures(quantity: Quantity) -> bool:
 
 
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
-    """Return whether the signs fit: a minus is required, but "loss" is optional unless the reference has it."""
-    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is below zero in other units
+    """Return True if signs and directions agree.
+
+    The answer must be negative if the reference is, and must not be negative if the reference has a plus or a rise.
+    """
+    if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is negative in other units
         return True
     ours, theirs = _sign(reference), _sign(answer)
     if ours < 0:
@@ -194,7 +198,7 @@ def _places(quantity: Quantity) -> float:
 
 
 def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, apart: float) -> bool:
-    """Return whether the coarser number is the finer one rounded, with at least two significant digits."""
+    """Return True if the less precise number is the other one rounded, with enough significant digits."""
     first, second = _places(reference), _places(answer)
     coarse, fine, place = (ours, theirs, first) if first >= second else (theirs, ours, second)
     if not place or first == second or abs(coarse - fine) > place * 0.5000001:
@@ -208,18 +212,18 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """Return the quantity whose number begins at a token, with its first index and the one after it."""
+    """Return the quantity whose number begins at a token, with its first index and the index after it."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
-    # An exponent too high for a number is not a number without its base either.
+    # If a power is too large to be a number, its exponent must not become a number of its own.
     numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
     if numeral is None:
         return None
     first, currency = _currency_before(tokens, at)
     quantity, end = _with_unit(tokens, numeral, currency)
     quantity, end = _compound(tokens, quantity, end)
-    if not _moved(tokens, quantity, first, end):
+    if not _is_change(tokens, quantity, first, end):
         quantity, end = _range(tokens, quantity, end, currency)
     return _in_context(tokens, quantity, first, end)
 
@@ -247,7 +251,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """Return the first index of an amount of money, and the currency before its number, if any."""
+    """Return the first index of an amount, and the currency before its number; `at` and None without a currency."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
@@ -261,7 +265,7 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
 
 
 def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
-    """Read "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
+    """Add amounts of the same dimension in smaller units: "2 h 15 min", "5 feet, 11 inches"."""
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
@@ -283,7 +287,7 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
 
 
 def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
-    """Read "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
+    """Extend a quantity to a range or ratio if a second number follows: "10-12 metres", "between 10 and 12", "3:2"."""
     link = lower_at(tokens, end)
     between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
     if link not in {"-", "to", ":"} and not (link == "and" and between):
@@ -297,8 +301,8 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
     return (quantity, end) if joined is None else (joined, behind)
 
 
-def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
-    """Return whether two amounts are a change and its result: "by 1.7% to 19.1%", "rose $5 to $9"."""
+def _is_change(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
+    """Return True if an amount is a change and its result follows: "by 1.7% to 19.1%", "rose $5 to $9"."""
     if lower_at(tokens, end) != "to" or quantity.unit is None:
         return False
     before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
@@ -306,7 +310,7 @@ def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) ->
 
 
 def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
-    """Return a range or a ratio of two quantities; None if they are separate."""
+    """Return the range or ratio of two quantities; None if the two do not belong together."""
     unit = quantity.unit or other.unit
     falls = other.value <= quantity.value
     if unit is None and (link == ":" or (link == "to" and falls)):
@@ -321,7 +325,7 @@ def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Read "An hour and a half"."""
+    """Parse "an hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -331,7 +335,7 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Read feet and inches from their marks."""
+    """Parse feet and inches with their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None
@@ -343,7 +347,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """Return the quantity with sign, hedge, bound and direction from the words around it."""
+    """Return the quantity with sign, hedge, bound and direction from the words around it, and both its indices."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

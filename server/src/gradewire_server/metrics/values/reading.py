@@ -1,4 +1,4 @@
-"""Read the values of a text, with their kind and position, and their role in the sentence."""
+"""Find the values in a text, with their kind and position, and their role in the sentence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ class Kind(StrEnum):
     QUANTITY = "quantity"
     """A number, perhaps with a unit."""
     ORDINAL = "ordinal"
-    """A position in an order: "third"; and the number of a name: "Apollo 11", "Henry VIII"."""
+    """A position in an order ("third"), or a number in a name ("Apollo 11", "Henry VIII")."""
     OPERATOR = "operator"
-    """A relation, "x < 3", or a direction, "A -> B"."""
+    """A relation: "x < 3"."""
     SYMBOL = "symbol"
     """A sign with an index or a charge: "x_3", "CO2", "Na+"."""
     LOCANT = "locant"
@@ -42,11 +42,11 @@ class Kind(StrEnum):
     EXPRESSION = "expression"
     """A formula with variables."""
     LIST = "list"
-    """Things in an order that counts."""
+    """A list whose order matters."""
 
 
 class Outcome(StrEnum):
-    """The outcome of a reference's values in an answer."""
+    """The outcome of looking for a reference's values in an answer."""
 
     FOUND = "found"
     CONTRADICTED = "contradicted"
@@ -54,20 +54,20 @@ class Outcome(StrEnum):
 
 
 _DENIAL_CHARACTERS: Final = 64
-"""Characters before a value in which a denial counts."""
+"""Number of characters before a value in which a denial counts."""
 _CLAUSE_CHARACTERS: Final = 96
-"""Characters on either side of a value in which to look for its clause."""
+"""Number of characters on each side of a value in which to look for its clause."""
 DENIES: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
     r"(?!\s+(?:only|just|merely|simply|exactly|quite|less|more|fewer|later|earlier|sooner|until|till|before)\b)",
     re.IGNORECASE,
 )
-"""Denials of a following value; "not only 5" and "no less than 5" deny nothing."""
+"""Words that deny the value after them; "not only 5" and "no less than 5" deny nothing."""
 _DENIAL_END: Final = re.compile(
     r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
     re.IGNORECASE,
 )
-"""Ends of a denial: the end of the clause, another verb, "did not end until"."""
+"""Words and signs that end a denial: the end of a clause, another verb, or "until" in "did not end until"."""
 _SIDE_CHARACTERS: Final = 24
 _SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
@@ -79,7 +79,7 @@ WORD: Final = re.compile(r"[^\W\d_]{4,}")
 
 
 def denied(text: str, start: int) -> bool:
-    """Return whether the value at a position is denied: "not in 1999", "rather than seven"."""
+    """Return True if the text denies the value at a position: "not in 1999", "rather than seven"."""
     before = text[max(0, start - _DENIAL_CHARACTERS) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
@@ -89,13 +89,13 @@ def denied(text: str, start: int) -> bool:
 
 
 def side(text: str, start: int) -> int:
-    """Return -1 if "before" comes before the date at a position, 1 for "after", otherwise 0."""
+    """Return -1 if the date at a position follows "before", 1 if it follows "after", otherwise 0."""
     found = _SIDES.search(text[max(0, start - _SIDE_CHARACTERS) : start])
     return 0 if found is None else -1 if found[1] else 1
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Return lower-case words of a clause that adds a value to another one ("another £5"), otherwise None."""
+    """Return the clause's lower-case words if it adds this value to another value ("another £5"); otherwise None."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None
@@ -108,14 +108,16 @@ Content = Date | Time | Quantity | Ordinal | Symbol | Locant | Formula | Relatio
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value in a text, as written in plain form.
+    """A value in a text.
 
     Attributes:
-        whole: True if the text says nothing else.
-        noun: Lower-case word after a number without unit: "eyes" in "eight eyes"; may be empty.
+        text: The value's text in plain form.
+        content: The parsed value.
+        whole: True if the text contains nothing else.
+        noun: The lower-case word after a number without a unit: "eyes" in "eight eyes"; may be empty.
         side: For a date, -1 after "before", 1 after "after", otherwise 0.
-        denied: True if the text denies it: "not in 1999".
-        on_top: Lower-case words of its clause if it is added to another value; otherwise None.
+        denied: True if the text denies the value: "not in 1999".
+        on_top: The clause's lower-case words if the clause adds this value to another value; otherwise None.
     """
 
     kind: Kind
@@ -129,7 +131,7 @@ class Value:
 
 
 MAX_VALUES: Final = 64
-"""Most values of a text; with more of them, half are its first and half its last ones."""
+"""Maximum number of values of a text. If a text has more, the first and the last half of this number are used."""
 
 _BEGINNERS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
@@ -137,7 +139,7 @@ _BEGINNERS: Final = frozenset({
 })  # fmt: skip
 """Words that may begin a value."""
 _ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
-"""A text without digits has one of these if it has a value; an article alone begins none."""
+"""Words to search for in a text without digits; without them, it contains no value that begins with a word."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
@@ -160,7 +162,7 @@ _SPOKEN: Final = re.compile(
 
 
 def with_signs(text: str) -> str:
-    """Return the text with "x >= 3" for "x is at least 3"."""
+    """Return the text with signs for relations in words: "x is at least 3" becomes "x >= 3"."""
     if not any(word in text for word in _RELATED):
         return text
     return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)
@@ -188,14 +190,14 @@ def values_of(text: str) -> tuple[Value, ...]:
     in_order = sorted(found, key=itemgetter(0))
     if len(in_order) > MAX_VALUES:
         in_order = in_order[: MAX_VALUES // 2] + in_order[-MAX_VALUES // 2 :]
-    values = _standing(written, in_order)
+    values = _with_roles(written, in_order)
     if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
         values = [replace(values[0], whole=True)]
     return tuple(values)
 
 
-def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
-    """Return the values with their role in the text, if it has words for that."""
+def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
+    """Return the values with `denied` and `on_top` filled in, if the text contains denials or additions."""
     lower = written.lower() if found else ""
     denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
     adds = any(cue in lower for cue in _WORDS["additions"])
@@ -212,7 +214,7 @@ def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
 
 
 def _begins_in_words(written: str) -> bool:
-    """Return whether a text without digits may have a value: a first word of one, or a Roman numeral."""
+    """Return True if a text without digits may contain a value, because of a word or a Roman numeral."""
     lower = written.lower()
     if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
@@ -224,7 +226,10 @@ def _is_roman(word: str) -> bool:
 
 
 def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
-    """Return values found by their signs: chemical names, indices, formulas; the first claim counts."""
+    """Return the values that signs identify: chemical names, signs with an index, formulas.
+
+    If two values overlap, the first one found counts.
+    """
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
     for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
@@ -241,7 +246,7 @@ def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int,
 
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
-    """Replace claimed values by a mark and blanks, so that positions stay."""
+    """Replace the values in `claims` with ";" and blanks, so that positions do not change."""
     pieces: list[str] = []
     at = 0
     for start, end, _ in claims:
@@ -251,7 +256,7 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 
 
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
-    """Return the value that begins at a token, if any, and the position to continue from."""
+    """Return the value that begins at a token, or None, and the index to continue from."""
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
         return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]

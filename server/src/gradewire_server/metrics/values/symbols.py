@@ -1,4 +1,4 @@
-"""Read chemical names with locants, and signs with an index or a charge: "x_3", "H2O", "Na+"."""
+"""Find chemical names with locants ("2-butanol"), and signs with an index or a charge ("x_3", "H2O", "Na+")."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -39,17 +39,21 @@ class Locant:
     marks: tuple[str, ...]
 
     def equals(self, reference: "Locant") -> bool:
-        """Return whether both are the same substance."""
+        """Return True if both are the same substance."""
         return self == reference
 
     def contradicts(self, reference: "Locant") -> bool:
-        """Return whether they are two substances; the name of "2-methyl propane" is not read completely."""
+        """Return True if the names mean different substances.
+
+        If one stem begins with the other, the name may be incomplete, since "2-methyl propane" is parsed only up to the
+        blank. Then only different marks are a contradiction.
+        """
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Yield positions and content of chemical names in plain text; `characters` are the text's."""
+    """Yield start, end and content of each chemical name in a plain text; `characters` are the text's characters."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -81,7 +85,7 @@ def _greek(letter: str) -> str:
 
 
 def _locant(name: str) -> Locant | None:
-    """Parse a systematic name; None for words that only look like one: "3-year-old", "x-ray", "t-shirt"."""
+    """Parse a systematic chemical name; return None for other words: "3-year-old", "x-ray", "t-shirt"."""
     if "-" not in name:
         return None
     letters: list[str] = []
@@ -97,16 +101,16 @@ def _locant(name: str) -> Locant | None:
     stem = "".join(letters)
     if not marks or _ROOT.match(stem) is None or _ENDING.fullmatch(stem) is None:
         return None
-    # Use one form for "butadiene" and "buta-1,3-diene", for "propane-2-ol" and "propan-2-ol".
+    # "butadiene" and "buta-1,3-diene" get the same stem, as do "propane-2-ol" and "propan-2-ol".
     plain = stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
     return Locant(plain, tuple(sorted(marks)))
 
 
-# "m2" after a number is a unit, not an index. Words that end in a digit are names: "iPhone4".
+# "m2" after a number is a unit, not a sign with an index. Words that end in a digit are names: "iPhone4".
 _INDEXED: Final = re.compile(r"(?<![\w.'])(?<!\d )([^\W\d_]{1,4})_?(\d{1,3})(?![\w%]|[.,]\d|-\d)")
 _GREEK_SIGNS: Final[Mapping[str, str]] = VOCABULARY["greek"]
 _GREEK_INDEXED: Final = re.compile(rf"(?<![\w.'])({'|'.join(_GREEK_SIGNS)})_?(\d{{1,3}})(?![\w%]|[.,]\d|-\d)")
-# Elements with counts: "H2O", "C6H12O6"; also "CO2".
+# A chemical formula: "H2O", "C6H12O6".
 _COMPOUND: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,3}){2,12})(?![\w])")
 _CHARGED: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,2}){1,4}(?:\^\d?)?[+-])(?![\w+-])")
 _DIGITED: Final = re.compile(
@@ -119,25 +123,27 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A sign that differs from others by its digits or its charge; its key is the whole sign, without "_".
+    """A sign whose digits or charge distinguish it from other signs of its family.
 
-    The stem is its common part: "\u03bb" in "\u03bb1", "phone" for telephone numbers, "version".
+    Attributes:
+        stem: The family's common part: "\u03bb" for "\u03bb1", "phone" for telephone numbers, "version" for versions.
+        key: The whole sign, without "_".
     """
 
     stem: str
     key: str
 
     def equals(self, reference: "Symbol") -> bool:
-        """Return whether both are the same sign."""
+        """Return True if both are the same sign."""
         return self.key == reference.key
 
     def contradicts(self, reference: "Symbol") -> bool:
-        """Return whether both are different signs of the same family."""
+        """Return True if both are different signs of the same family."""
         return self.stem == reference.stem and self.key != reference.key
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Yield positions and content of signs in plain text; `characters` are the text's."""
+    """Yield start, end and content of each sign in a plain text; `characters` are the text's characters."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
@@ -171,5 +177,5 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
 
 
 def _is_sign(letters: str) -> bool:
-    """Return whether letters before digits are a sign and not a word: "x", "CD", "\u03bb"."""
+    """Return True if letters before digits are a sign ("x", "CD", "\u03bb") and not a word."""
     return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

@@ -1,4 +1,4 @@
-"""Split a text into words, numbers and signs with their positions, in one plain form of characters."""
+"""Convert a text to a plain form, and split it into words, numbers and signs with their positions."""
 
 import re
 import tomllib
@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Characters of a text from which values are read; for a longer one three quarters are its first and the rest its
-last."""
+"""Maximum number of characters in which to look for values. Of a longer text, three quarters are taken from the start
+and one quarter from the end."""
 MAX_TOKENS: Final = 8_192
-"""Words, numbers and signs of a text from which values are read."""
+"""Maximum number of words, numbers and signs in which to look for values."""
 DIGITS: Final = frozenset("0123456789")
-"""The digits of a text in plain form."""
+"""The digits that occur in plain form."""
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""Words, signs and units of values, by the module that reads them."""
+"""The words, signs and units of values, by the module that uses them."""
 
 _WORDS: Final = VOCABULARY["tokens"]
 _TAIL: Final = MAX_CHARACTERS // 4
@@ -41,7 +41,7 @@ _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
 _NESTING: Final = 4
-"""Levels of nested fractions that are unfolded."""
+"""Maximum number of levels of nested LaTeX fractions that are converted."""
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -51,7 +51,7 @@ _COMMANDS: Final = {
 }
 _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
 
-# Commas, blanks or points separate thousands; a point with a single group after it is a decimal point.
+# Commas, blanks or points separate thousands. A point with only one group after it is a decimal point.
 _NUMBER: Final = (
     r"\d{1,3}(?:,\d{3}){1,9}(?![\d,]\d)(?:\.\d+)?|\d{1,2}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,3}(?:\.\d{3}){2,9}(?![\d.])"
     r"|(?<![\d.])\d{1,3}(?: \d{3}){1,9}(?![\d.])|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?![\w.]))?|(?<![\w.])\.\d+"
@@ -65,10 +65,10 @@ _ROMAN: Final = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|
 
 
 def plain(text: str) -> str:
-    """Return a text, or both ends of a long one, in plain form: signs, digits and LaTeX are converted.
+    """Return a text, or both ends of a long text, in plain form: signs, digits and LaTeX are converted.
 
-    "m²" becomes "m^2", "λ₁" "λ1", "≤" "<=", an en dash "-", "3½" "3 1/2", "25.12.1999" "1999-12-25", "12'345" "12,345".
-    Letters keep their case.
+    "m²" becomes "m^2", "λ₁" becomes "λ1", "≤" becomes "<=", an en dash becomes "-", "3½" becomes "3 1/2", "25.12.1999"
+    becomes "1999-12-25", and "12'345" becomes "12,345". Letters keep their case.
     """
     begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
@@ -83,7 +83,7 @@ def plain(text: str) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """Return the first three quarters and the last quarter of the characters to read, in whole words and numbers."""
+    """Return the start and the end of a text, MAX_CHARACTERS in all, without partial words and numbers."""
     head, tail = text[: MAX_CHARACTERS - _TAIL - 1], text[-_TAIL:]
     return f"{_LAST_PIECE.sub('', head)}\n{_FIRST_PIECE.sub('', tail)}"
 
@@ -115,8 +115,9 @@ class Token(NamedTuple):
     """A word, number or sign of a plain text, with its position.
 
     Attributes:
-        number: Value of a token that begins with a digit or a decimal point; at least 0.
-        place: Value of the place of its last digit that is not a trailing zero: 100 for "8,800", 0.01 for "3.14".
+        number: The value of a token that begins with a digit or a decimal point, at least 0; None for other tokens.
+        place: The place value of the number's last digit, not counting trailing zeros: 100 for "8,800", 0.01 for
+            "3.14".
     """
 
     text: str
@@ -129,12 +130,12 @@ class Token(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """The number of a run of at most four digits; None for anything else."""
+        """The value of a token with only digits, at most four; None for any other token."""
         return int(self.text) if self.number is not None and len(self.text) <= 4 and self.text.isdecimal() else None
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the first MAX_TOKENS tokens of a plain text; numbers beyond float range are words."""
+    """Return the first MAX_TOKENS tokens of a plain text; numbers beyond float range have no `number`."""
     return [_token(match) for match in islice(_TOKEN.finditer(text), MAX_TOKENS)]
 
 
@@ -147,7 +148,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Return value and place of a number in digits; several points separate thousands."""
+    """Parse a number in digits, and return its value and place (see `Token`); several points separate thousands."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
@@ -163,7 +164,7 @@ def read_number(text: str) -> tuple[float, float]:
 
 
 def roman_value(word: str) -> int | None:
-    """Return 1 to 3,999 for a correct numeral in capitals; None for anything else ("IIX", "Mix", "")."""
+    """Return the value, 1 to 3,999, of a correct Roman numeral in capitals; None otherwise ("IIX", "Mix", "")."""
     if not word or _ROMAN.fullmatch(word) is None:
         return None
     values = [_ROMAN_DIGITS[letter] for letter in word]
@@ -171,36 +172,36 @@ def roman_value(word: str) -> int | None:
 
 
 def lower_at(tokens: Sequence[Token], at: int) -> str:
-    """Return the token in lower case; empty beyond the ends."""
+    """Return the token at an index in lower case; "" if there is no token at the index."""
     return tokens[at].lower if 0 <= at < len(tokens) else ""
 
 
 def number_at(tokens: Sequence[Token], at: int) -> float | None:
-    """Return the value of a token in digits; None for others and beyond the ends."""
+    """Return the value of a token in digits; None for any other token, or if there is no token at the index."""
     return tokens[at].number if 0 <= at < len(tokens) else None
 
 
 def integer_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the number of a run of at most four digits; None for anything else and beyond the ends."""
+    """Return the `Token.whole` of the token at an index; None if there is no token at the index."""
     return tokens[at].whole if 0 <= at < len(tokens) else None
 
 
 def adjacent(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a token follows the previous one without a gap."""
+    """Return True if a token follows the previous token without a gap."""
     return 0 < at < len(tokens) and tokens[at - 1].end == tokens[at].start
 
 
 def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
-    """Return whether these lower-case texts follow each other from a position on."""
+    """Return True if the tokens from an index on are these lower-case texts."""
     return all(lower_at(tokens, at + index) == text for index, text in enumerate(texts))
 
 
 Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
-"""Phrases and their meanings, by first word."""
+"""Phrases, as their words, and their meanings, by first word."""
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Return phrases, words separated by blanks, for `phrase_at`; the first match counts."""
+    """Convert phrases, which are words between blanks, to the form for `phrase_at`; the first match counts."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())
@@ -209,7 +210,7 @@ def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
 
 
 def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
-    """Return the meaning of the phrase that begins at a token, and the index after it, or None."""
+    """Return the meaning of the phrase that begins at a token and the index after the phrase; None without a match."""
     for words, meaning in known.get(lower_at(tokens, at), ()):
         if tokens_are(tokens, at, *words):
             return meaning, at + len(words)

@@ -1,4 +1,4 @@
-"""Units of measure, as factors of base units, and their spelling in texts: "km/h", "degrees Celsius", "m^2"."""
+"""Units of measure, their factors to base units, and their spellings in texts: "km/h", "degrees Celsius", "m^2"."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Final
 from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, phrase_at, phrases
 
 Dimension = tuple[tuple[str, int], ...]
-"""Base quantities and their powers, by name: (("length", 1), ("time", -1)) is a speed; () is a plain number."""
+"""Base quantities and their powers, sorted by name: (("length", 1), ("time", -1)) is a speed; () is a plain number."""
 
 _WORDS: Final = VOCABULARY["units"]
 _MAX_POWER: Final = 9
@@ -16,9 +16,9 @@ _MAX_POWER: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit: value in base units = factor · value + offset.
+    """A unit of measure: value in base units = factor · value + offset.
 
-    Units of the same dimension can be compared; scales with another zero have an offset.
+    Units of the same dimension can be compared. Scales with a different zero, like Celsius, have an offset.
     """
 
     dimension: Dimension
@@ -26,11 +26,11 @@ class Unit:
     offset: float = 0.0
 
     def scaled(self, factor: float) -> "Unit":
-        """Return a multiple of the unit: "kilometre" is 1000."""
+        """Return the unit times a factor: 1000 for "kilometre"."""
         return Unit(self.dimension, self.factor * factor)
 
     def power(self, exponent: int) -> "Unit":
-        """Return the unit to a power; "square metre" is 2."""
+        """Return the unit to a power: 2 for "square metre"."""
         return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
 
     def times(self, other: "Unit") -> "Unit":
@@ -46,7 +46,7 @@ _DIMENSIONS: Final[Mapping[str, Dimension]] = {
     name: tuple(powers.items()) for name, powers in _WORDS["dimensions"].items()
 }
 PREFIXES: Final[Mapping[str, float]] = _WORDS["prefixes"]
-"""Prefixes of unit names, and their factors."""
+"""The prefixes of unit names and their factors."""
 CELSIUS: Final = Unit(_DIMENSIONS["temperature"], 1.0, 273.15)
 FAHRENHEIT: Final = Unit(_DIMENSIONS["temperature"], 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_DIMENSIONS["temperature"], 1.0)
@@ -58,14 +58,14 @@ INCH: Final = Unit(_DIMENSIONS["length"], 0.0254)
 
 
 def _units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table, each with its unit, made from the factor at the row's end."""
+    """Yield the rows of a table, with a unit instead of the factor at each row's end."""
     for name, rows in table.items():
         for *names, factor in rows:
             yield *names, Unit(_DIMENSIONS[name], factor)
 
 
 def _named() -> dict[str, Unit]:
-    """Return units by lower-case names, including plurals."""
+    """Return the units by lower-case name, including plurals."""
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
     for _, names, unit in _units(_WORDS["with_prefixes"]):
         for name in names.split():
@@ -74,12 +74,12 @@ def _named() -> dict[str, Unit]:
     for names, unit in _units(_WORDS["without_prefixes"]):
         for name in names.split():
             found[name] = found[f"{name}s"] = unit
-    del found["has"]  # hardly ever hectares
+    del found["has"]  # "has" hardly ever means hectares
     return found
 
 
 def _symbols() -> dict[str, Unit]:
-    """Return units by symbols, which are case-sensitive: "MW" and "mW"."""
+    """Return the units by symbol; symbols are case-sensitive ("MW" and "mW")."""
     mass = _DIMENSIONS["mass"]
     found = {"K": KELVIN, "u": Unit(mass, 1.66053907e-27), "kt": Unit(mass, 1e6)}
     for symbol, _, unit in _units(_WORDS["with_prefixes"]):
@@ -95,13 +95,13 @@ def _money(currency: str, factor: float = 1.0) -> Unit:
 
 
 NAMES: Final = MappingProxyType(_named())
-"""Units by lower-case name."""
+"""The units by lower-case name."""
 SYMBOLS: Final = MappingProxyType(_symbols())
-"""Units by symbol, as written."""
+"""The units by case-sensitive symbol."""
 CURRENCY_SIGNS: Final = MappingProxyType(
     {sign: _money(currency) for currency, (sign, _) in _WORDS["currencies"].items() if sign}
 )
-"""Units by the sign before or after an amount."""
+"""The currencies by the sign before or after an amount."""
 CURRENCIES: Final = MappingProxyType(
     {
         **{word: _money(currency) for currency, (_, words) in _WORDS["currencies"].items() for word in words.split()},
@@ -109,7 +109,8 @@ CURRENCIES: Final = MappingProxyType(
         "pence": _money("GBP", 0.01),
     }
 )
-"""Units by the lower-case word before or after an amount. "Pound" is a mass unless the text has a "£" elsewhere."""
+"""The currencies by the lower-case word before or after an amount. "Pound" is a mass, except if the amount that it is
+compared with is in "£"."""
 
 _SHARES: Final = phrases(_WORDS["shares"])
 _DEGREES: Final = frozenset(_WORDS["degrees"].split())
@@ -121,9 +122,12 @@ _SCALES_OF_TEMPERATURE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class UnitFound:
-    """A unit among tokens, its last word in lower case, and the index of the token after it.
+    """A unit among tokens.
 
-    The sign is -1 for degrees south and west.
+    Attributes:
+        name: The unit's last word in lower case.
+        end: The index of the token after the unit.
+        sign: -1 for degrees south and west, otherwise 1.
     """
 
     unit: Unit
@@ -133,7 +137,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return the unit that begins at a token after a number, or None."""
+    """Return the unit that begins at a token after a number; None without a unit."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
@@ -193,7 +197,7 @@ def _single(tokens: Sequence[Token], at: int) -> UnitFound | None:
     if unit is None:
         return None
     end += parted is not None
-    # "miles square" is not a unit; "m^2", "m2" and "km^2" are.
+    # "miles square" is not a unit, but "m^2", "m2" and "km^2" are units.
     raised = number_at(tokens, end + 1) if lower_at(tokens, end) == "^" else None
     if raised is not None and raised % 1 == 0 and raised <= _MAX_POWER:
         return UnitFound(unit.power(int(raised)), token.lower, end + 2)
