@@ -136,8 +136,8 @@ def test_figures_that_are_not_defined_are_null(path: Path) -> None:
     ("fields", "message"),
     [
         ({"format": "gradewire-manifest/2"}, "has format gradewire-manifest/2, but this gradewire reads"),
-        ({"format": 1}, "is not a manifest of gradewire"),
-        ({"format": "something/1"}, "is not a manifest of gradewire"),
+        ({"format": 1}, "is not a gradewire manifest"),
+        ({"format": "something/1"}, "is not a gradewire manifest"),
         ({"counts": {}}, "field counts.rows is missing"),
         ({"counts": {"rows": "many"}}, "counts.rows must be a whole number, not a text"),
         ({"counts": {"rows": True}}, "counts.rows must be a whole number, not true or false"),
@@ -165,7 +165,7 @@ def test_what_is_no_manifest_is_refused_with_the_field(path: Path, fields: dict[
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "[" * 100_000])
 def test_other_files_are_refused(path: Path, text: str) -> None:
     path.write_text(text)
-    with pytest.raises(ManifestError, match="is not a manifest of gradewire"):
+    with pytest.raises(ManifestError, match="is not a gradewire manifest"):
         read_manifest(path)
 
 

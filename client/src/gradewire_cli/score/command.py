@@ -209,7 +209,7 @@ class ScoreJob:
                 scored_rows=self.summary.rows - before,
                 wall_s=clock.times().wall_s,
                 notes=(*opened.notes, *opened.late_notes),
-                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
+                by=breakdowns(self.grouped, self.baseline, requested=self.source.groupings_requested),
                 server_version=version,
             )
             self._write_outputs(clock, facts, scorer)
