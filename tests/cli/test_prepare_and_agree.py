@@ -127,7 +127,7 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
         (["--where", "model=huge"], "no row has a label"),
         (
             ["--map", "label=question"],
-            "all first labels are unreadable (line 1: 'question 0'). Give words a value",
+            "the first labels are all unreadable (line 1: 'question 0'). Give words a value",
         ),
         (["--map", "label=size"], "no column 'size'. Columns: question, references"),
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),

@@ -267,7 +267,7 @@ LISTED = models_pb2.ListModelsResponse(
         (["score", "--metrics", "lave", "--judge", "tiny"], "the server has no judge tiny. Choose one of good"),
         (["agree", "--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["bench", "accuracy", "--cut", "bleu=0.5"], "--cut bleu: no such metric"),
-        (["agree", "--map", "label=model"], "all first labels are unreadable (line 1: 'big')"),
+        (["agree", "--map", "label=model"], "the first labels are all unreadable (line 1: 'big')"),
     ],
 )
 def test_what_can_be_checked_is_checked_before_anything_is_scored(

@@ -190,7 +190,7 @@ def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[
 def test_a_log_that_is_given_without_from_says_what_it_needs() -> None:
     done = run(LOGS / "inspect/eval/sums.eval", "--metrics", "exact_match")
     assert done.exit_code == 2
-    assert "looks like a log of inspect. Use --from inspect" in done.stderr
+    assert "looks like a log from inspect. Use --from inspect" in done.stderr
     done = run(LOGS / "vlmevalkit/table_GwChoices.xlsx", "--metrics", "exact_match")
     assert done.exit_code == 2
     assert "--from vlmevalkit" in done.stderr
