@@ -256,7 +256,7 @@ def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["--labels", "best"], "'best' is not one of 'mean', 'majority', 'lave'"),
         (["--group-by", "size"], "'size' is not one of"),
-        (["--without-flag", "odd"], "--without-flag leaves no rows: all 10 have such a flag"),
+        (["--without-flag", "odd"], "--without-flag leaves no rows, because all 10 have one"),
     ],
 )
 def test_wrong_options_say_the_way_out(command: Command, tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -256,7 +256,7 @@ def test_synthetic_answers_are_used_where_all_rows_have_them(command: Command, t
     assert seen_synthetic(command, file, "--reference-set", "set")[0] == {prepared}
     modes, stderr = seen_synthetic(command, some)
     assert modes == {none}
-    assert "1 rows have unused ones" in stderr
+    assert "synthetic answers of 1 rows are unused" in stderr
 
 
 def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
     )
     assert cascade.exit_code == 0, cascade.output
     assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
-    assert "auto: upper estimate, as if its judge graded every row" in cascade.stdout
+    assert "auto: upper bound for a judge that grades every row" in cascade.stdout
     assert "as if" not in alone.stdout
 
 
@@ -115,8 +115,8 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert of_lave[1] == 3 * 24
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
-    assert any("retries come on top" in line for line in rest)
-    assert "1 rows left out: they cannot be scored" in rest
+    assert any(line.startswith("not included: a few capability checks") for line in rest)
+    assert "1 rows left out, because they cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 
 
@@ -195,7 +195,7 @@ def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tupl
     done = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=PaidStub())
     assert said in done.stdout.splitlines()
     here = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=JudgingStub())
-    assert ("price: none, the judge runs in the server" in here.stdout) == (len(prices) < 4)
+    assert ("price: none, because the judge runs in the server" in here.stdout) == (len(prices) < 4)
 
 
 def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
