@@ -159,5 +159,5 @@ def test_bad_input_is_refused() -> None:
         ave_properties(AveRows(np.zeros((1, 3)), np.array([np.nan]), ["a"]))
     with pytest.raises(ValueError, match="2 labels and 1 questions"):
         ave_properties(AveRows(np.zeros((2, 3)), np.zeros(2), ["a", "b"], ["q"]))
-    with pytest.raises(ValueError, match="use one above 1"):
+    with pytest.raises(ValueError, match="Use a base above 1"):
         ave_properties(rows(8), AveOptions(log_base=1.0))

@@ -297,7 +297,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("rows", "arguments", "says"),
     [
-        (labelled(1, 1, 1), [], "all answers are right: a threshold needs right and wrong answers"),
+        (labelled(1, 1, 1), [], "all answers are right, but a threshold needs right and wrong answers"),
         (labelled(0, 0), [], "no answer is right"),
         (labelled(1, 5), [], "line 2: the label 5 lies outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),

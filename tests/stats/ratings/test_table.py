@@ -229,7 +229,7 @@ def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
 def test_what_cannot_be_rated_is_refused() -> None:
     with pytest.raises(ValueError, match="no matches"):
         rate(Matches.of(["x", "y"], [], [], [], []))
-    with pytest.raises(ValueError, match="no model 'z'; the models are: x, y"):
+    with pytest.raises(ValueError, match=r"no model 'z'\. The models are x, y"):
         rate(Matches.of(["x", "y"], [0], [1], [1.0], [0]), reference="z")
 
 

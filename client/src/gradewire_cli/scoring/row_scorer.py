@@ -266,8 +266,8 @@ class RowScorer:
         for label, provenance in report.provenance.items():
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
-                    f"{label} was first computed as {self.lines[label]}, then as {provenance.line}, because the servers "
-                    "at this address differ. Make them the same, then use --resume"
+                    f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. The servers at "
+                    "this address differ. Make them the same, then use --resume"
                 )
         return report
 
