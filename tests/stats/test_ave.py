@@ -148,7 +148,7 @@ def test_differences_are_on_what_both_scored() -> None:
     kept = ~np.isnan(base.scores[:, 0])
     expected = [stats.spearmanr(table.scores[kept, 0], table.labels[kept]).statistic for table in (other, base)]
     assert gain.parts[0].value == pytest.approx(expected[0] - expected[1])
-    with pytest.raises(ValueError, match="use the same samples"):
+    with pytest.raises(ValueError, match="Use the same samples"):
         ave_differences(other, rows(8))
 
 

@@ -236,7 +236,7 @@ def test_what_cannot_be_rated_is_refused() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (([0], [1, 0], [1.0], [0]), "1 answers A"),
+        (([0], [1, 0], [1.0], [0]), "columns differ in length: 1 and"),
         (([0], [0], [1.0], [0]), "same model twice"),
         (([0], [2], [1.0], [0]), "outside 0 to 1"),
         (([0], [1], [0.7], [0]), "not 0, 0.5 or 1"),
