@@ -121,7 +121,7 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
 def drawn_values(
     chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
 ) -> dict[Key, NDArray[np.float64]]:
-    """Compute statistics by name with `values` in each chunk of draws; return float64[draws], or {} without draws."""
+    """Compute statistics in all chunks of draws with `values`; return float64[draws] by name, empty without draws."""
     found = [values(weights) for weights in chunks]
     return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 

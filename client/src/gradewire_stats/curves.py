@@ -39,9 +39,6 @@ class CalibrationBin:
     Attributes:
         mean_score: Mean score of the rows.
         share_right: Mean label of the rows, 0 to 1.
-        rows: Number of rows.
-        low_score: Lowest score.
-        high_score: Highest score.
     """
 
     mean_score: float

@@ -31,7 +31,6 @@ class EstimatedMean:
         high: Upper bound of this interval.
         population_low: Lower bound of the wider interval for the population that these rows were drawn from.
         population_high: Upper bound of this interval.
-        rows: Number of rows.
         sampled: Number of judged rows in the sample.
         known: Number of rows that were judged regardless of the sample.
         weight: Weight of the cheap scores, tuned on the sample, from 0 (ignored) to 1 (used unchanged).

@@ -20,7 +20,6 @@ class ModelSummary:
     """Human judgement of a model over all its labelled answers, with or without an evaluator's verdict.
 
     Attributes:
-        rows: Number of labelled answers.
         human_rate: Share of right answers by human labels (mean label), 0 to 1.
         human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank; None if undefined.
         mean_length_words: Mean length of the model's nonempty answers, in words separated by white space; NaN if

@@ -16,7 +16,6 @@ class AccuracyCell:
     """A model's labelled answers to a data set, with or without a metric's verdict.
 
     Attributes:
-        rows: Number of labelled answers.
         human: Mean label, 0 to 1; NaN if a label in the table lies outside that range.
     """
 

@@ -20,8 +20,8 @@ class JudgedPairs:
 
     Attributes:
         votes: The annotators' votes on each pair.
-        choices: Each evaluator's choice for each pair; None if the evaluator failed. Its statistics leave out these
-            pairs.
+        choices: Each evaluator's choice for each pair; None if the evaluator failed, which leaves the pair out of the
+            evaluator's statistics.
         lengths_words: Numbers of words in answers A and in answers B, for the baseline that prefers the longer answer.
         instructions: Key of each pair's instruction. Pairs with the same key are drawn together. If empty, every pair
             has its own instruction. The same words about another image need another key.
@@ -92,8 +92,8 @@ def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.floa
 def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PreferenceReport:
     """Measure the share of majority votes that evaluators reproduce.
 
-    A coin decides an evaluator's ties, to compare it with evaluators that never tie (nowhere else are ties decided). A
-    pair's coin is the same for all evaluators.
+    A coin decides an evaluator's ties, to compare the evaluator with evaluators that never tie. Only this function
+    decides ties. A pair's coin is the same for all evaluators.
 
     Args:
         pairs: Votes and choices.

@@ -1,4 +1,4 @@
-"""Tables of model accuracy: according to each metric, and to annotators or an evaluator in their place."""
+"""Tables of models' accuracy according to metrics, and to annotators or an evaluator that replaces them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class People:
 
     @property
     def all_rows(self) -> str:
-        """The name of the accuracy over all rows."""
+        """Head of the table row or column that covers all rows."""
         return f"{self.name}, all rows"
 
 

@@ -1,4 +1,4 @@
-"""Group a run's values for `gradewire score --by`."""
+"""Group a run's values for `gradewire score --group-by`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPARED_GROUPS = 1000
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric on a group's rows, with the sum and count of each float field of its results."""
+    """One metric on a group's rows, with sum and count for each float field in its results."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -207,9 +207,9 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Raise MissingExtra before scoring if the intervals for --group-by need numpy and it is not installed.
+    """Raise MissingExtra before scoring if --group-by needs numpy for intervals and numpy is not installed.
 
-    The question types of official files make groups without a request, and just get no intervals.
+    The question types of official files make groups without a request, so they just get no intervals.
     """
     if source.groupings_requested:
         try:

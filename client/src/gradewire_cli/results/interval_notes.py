@@ -121,7 +121,7 @@ def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # `shared` lists the statistics of each place, and `own` those of each metric and place; True if to be named.
+    # Statistics by place (`shared`) and by metric and place (`own`); True means that the note names the statistic.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:

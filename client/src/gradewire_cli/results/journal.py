@@ -41,7 +41,7 @@ WAY_ON: Final = "use --resume to continue"
 WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
 _NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors from syncing pipes and devices, which do not support it."""
+"""Errors from syncing pipes and devices, which cannot be synced."""
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
 """Errors from syncing a folder that is unreadable, or whose file system cannot sync folders. The file system then
 decides when a new name is durable."""
@@ -57,8 +57,8 @@ def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[st
         inputs: Input files by the name that messages use; "-" means standard input.
 
     Raises:
-        InputError: An output is an input or another output, its folder is missing, or its suffix belongs to another
-            format.
+        InputError: An output is also an input or another output, its folder is missing, or its suffix belongs to
+            another format.
     """
     given = [(option, path) for option, path in outputs if path is not None]
     for option, path in given:
@@ -150,7 +150,7 @@ def only_run(
         output: The output's name in messages.
         lock: The lock file, which contains the process ID. It is removed at the end.
         way_out: The alternative to waiting, for messages.
-        make: A function that creates the lock file's folder again if another run removed the folder at its end.
+        make: A function that creates the lock file's folder, which another run may remove when it ends.
     """
     if sys.platform == "win32":
         if make is not None:

@@ -137,8 +137,8 @@ class RunManifest:
             digests of models and prompts.
         models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
         prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
-        output: The finished output file; None if the output is not a single file on this machine, or if the command's
-            outputs are not compared.
+        output: The finished output file; None if the output is not a single file on this machine, or not one that
+            `gradewire compare` reads.
         parameters: Other options that affect the result, as JSON values by name.
         cost: Cost of judges; None if no paid judge was called.
         reproduce: A command that reproduces the result, without secrets; "" if unknown.

@@ -102,7 +102,7 @@ def _memory_bytes() -> int | None:
 
 
 def manifest_path(output: Path) -> Path:
-    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a folder of parts."""
+    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a `gradewire bulk` folder."""
     if output.is_dir():
         return output / "manifest.json"
     return output.with_name(f"{output.name}.manifest.json")

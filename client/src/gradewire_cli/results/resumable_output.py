@@ -305,7 +305,7 @@ class ResultsFile:
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
-                # Rows that already wait in FILE.resume are among them.
+                # `finished` includes rows that already wait in FILE.resume.
                 self._gather(finished)
                 self._aside_stream = self.aside_path.open("rb")
             else:
@@ -345,7 +345,7 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Return input rows up to the first finished one; raises InputError if the input has no finished row."""
+        """Return input rows up to the first finished row; raises InputError if no input row is finished."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []

@@ -116,7 +116,7 @@ def _is_probability(tally: MetricTally) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """A run's command, place, times and notes: all in the summary but the scores.
+    """A run's command, place, times and notes, for the summary.
 
     Attributes:
         command: The command that reproduces the scores; "" without scores.

@@ -210,7 +210,8 @@ def _name_of_line(cell: CellAgreement) -> str:
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
     """Return each cell's data set and model, joined by `between`.
 
-    `pairs` are all cells of a table, with "" for a missing data set or model. What all cells lack is left out.
+    `pairs` are all cells of a table, with "" for a missing data set or model. If all cells lack a data set, names omit
+    it; the same holds for models.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):

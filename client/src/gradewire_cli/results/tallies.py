@@ -41,7 +41,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote for `rows`; the tokens of `unknown_rows` are unknown."""
+    """Tokens that judges read and wrote; `rows` counts rows with known tokens, `unknown_rows` all other rows."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -202,7 +202,7 @@ class CascadeTally:
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Estimate the mean score and share right if the judge judged all rows; empty if the sample is too small.
+        """Estimate the mean score and share right that the judge would give on all rows; empty for a small sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.

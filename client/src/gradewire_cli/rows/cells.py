@@ -221,7 +221,7 @@ class CellReading:
         if not self.only_texts:
             return value
         if _SPREADSHEET_ERROR.match(text):
-            raise UnreadableValueError(f" is {text}, a spreadsheet's error. Correct it there")
+            raise UnreadableValueError(f" is {text}, a spreadsheet's error. Correct it in the spreadsheet")
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
@@ -242,7 +242,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """Add the columns with whole numbers like 2.0, found in a file's first rows, to the rules."""
+    """Return the rules with `whole_number_columns` from a file's first rows."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 
@@ -384,7 +384,7 @@ def _listed_text(column: _Column) -> str:
 
 def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
     example = next(filter(pattern.match, column.texts), "")
-    return f"{example!r} looks like one of the {name}. Format these cells as text there" if example else ""
+    return f"{example!r} looks like one of the {name}. Format these cells as text first" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

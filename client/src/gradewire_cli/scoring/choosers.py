@@ -48,7 +48,7 @@ def is_comparison(by: str) -> bool:
 
 
 def comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) -> Compare:
-    """Return the comparison that --by names, with --judge and its --prompt.
+    """Return the comparison that --by names, with the values of --judge and --prompt.
 
     Raises:
         click.UsageError: --by is invalid.

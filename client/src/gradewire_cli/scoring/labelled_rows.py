@@ -35,7 +35,7 @@ _SHOWN_FLAGS = 10
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """Return the label that an option names, either exactly or like in --metrics (smile for smile:v1).
+    """Return the label that an option names, either exactly or like in --metrics (smile:v1 names the label smile).
 
     Raises:
         InputError: No metric has this name; the message lists the labels.
@@ -250,7 +250,7 @@ class LabelledRows:
 
     @property
     def unreadable_labels(self) -> str:
-        """A sentence on the number of unreadable labels, with the first of them."""
+        """A sentence on the number of unreadable labels, with the first such label."""
         first = f"first at {self.first_unreadable}; --label-map gives words a value"
         return f"{self.unreadable} rows have an unreadable label ({first})"
 
@@ -282,7 +282,7 @@ class LabelledRows:
                 "Use --label-map to map labels to numbers in [0, 1], where 0.5 and more count as right"
             )
         if self.alone:
-            sentences.append(f"{self.alone} rows have a single label, which --labels {self.rule} keeps")
+            sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps it")
         return sentences
 
     def _agreed(self) -> NDArray[np.float64]:

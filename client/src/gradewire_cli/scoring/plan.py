@@ -50,7 +50,6 @@ class ScorePlan:
     Attributes:
         chosen: The metrics with all defaults, and the reference set.
         synthetic: Default source of synthetic answers for smile.
-        retries: Maximum number of retries of a row.
         judge_elsewhere: True if a judge runs on a separate server, which may charge for calls.
         pictures: The folder of the rows' pictures if a metric shows them; None otherwise.
     """
@@ -203,7 +202,7 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     missing = {}
     for name, kind in METRIC_TYPES.items():
         if kind.asks_judge():
-            continue  # not in `all`
+            continue  # `all` includes no judges
         if kind.needs_corpus and not lists_differ:
             missing[name] = _ALL_ALIKE
         elif kind.needs_question and not has_question:

@@ -66,7 +66,6 @@ class RowRetries:
     Attributes:
         most: Maximum number of retries of a row.
         longest_pause_s: Maximum waiting time in seconds; a result with a longer waiting time is not retried.
-        rows: Number of retried rows.
         scored: Number of retried rows that finally have no UNAVAILABLE result to retry.
     """
 

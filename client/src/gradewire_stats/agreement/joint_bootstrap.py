@@ -45,8 +45,6 @@ class PartDraws:
 
     Attributes:
         sample: The part's rows with a score, with the part's questions numbered from 0.
-        wanted: Statistics to compute.
-        values: Point value of each statistic.
         sums: For each sum by name, its column in `JudgedPart`'s matrix of sums.
         ranked: The same rows, prepared for ranking; None if no rank statistic is wanted.
         questions_of: Number of questions that can vary between draws, for statistics of "pairs", of rows with a verdict
@@ -172,7 +170,6 @@ class StatisticDifference:
         mean_of_cells: Mean difference over the cells in which both statistics are defined.
         all_rows: Difference over all rows together.
         cells: Number of cells in `mean_of_cells`.
-        cells_in_all: Number of all cells.
     """
 
     metric: str
@@ -190,7 +187,7 @@ class PairDraws:
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
-        # The mean over cells needs the parts "cell", and the difference over all rows needs the last part.
+        # The mean over cells needs the parts of the level "cell", and the difference over all rows the last part.
         self._sides = [
             [part.add(name, statistics, other) for name, other in (names, names[::-1])]
             for part in parts

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 RIGHT_FROM = 0.5
 """Lowest label or score that counts as right."""
-# Label for rows that an evaluator gives no verdict. Labels outside [0, 1] leave verdict statistics undefined.
+# Label for rows without a verdict from the evaluator. Labels outside [0, 1] leave verdict statistics undefined.
 _NO_VERDICT = 2.0
 
 

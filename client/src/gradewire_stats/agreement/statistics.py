@@ -50,7 +50,7 @@ def correlations(
         statistics: Wanted statistics; names that are not correlations are ignored.
 
     Returns:
-        NaN if a side is constant or there are fewer than two rows.
+        The correlations by name; NaN if a side is constant or there are fewer than two rows.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -204,7 +204,7 @@ def sums_by_question(
 
 
 def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the middle and half width of the range of values, or half width 1 if all values are equal."""
+    """Return the middle and half width of the values' range; the half width is 1 if all values are equal."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())

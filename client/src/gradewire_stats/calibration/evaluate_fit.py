@@ -60,7 +60,7 @@ def _share_right(column: NDArray[np.float64], threshold: float, width: float) ->
 def probabilities(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return P(right) from a complete form, computed like in the server.
+    """Return P(right) from a complete form, computed in the same way as in the server.
 
     Args:
         form: Result of `serialise_fit.fit_form`.

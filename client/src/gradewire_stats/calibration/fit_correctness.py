@@ -155,7 +155,7 @@ def probability_map(
     curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
-        raise ValueError("on held-out rows, answers with a higher score are not right more often: no fit is possible")
+        raise ValueError("on held-out rows, higher scores are not right more often, so no fit is possible")
     steps = round(_MOST_LOG_ODDS / _STEP)
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -168,7 +168,7 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
     with one_blas_thread():
         trees = HistGradientBoostingClassifier(**TREES, monotonic_cst=[each.monotone for each in rows.features])
-        # scikit-learn cannot bin a feature without values. A constant is harmless instead: no tree can split on it.
+        # scikit-learn cannot bin a feature without values. A constant is harmless, because no tree splits on it.
         known = np.where(np.isnan(rows.values).all(axis=0), 0.0, rows.values)
         trees.fit(known, rows.right, sample_weight=rows.weights)
         constant, linear = linear_form(rows.values, rows.right, rows.weights, rows.features, share=LINEAR_SHARE)

@@ -207,7 +207,7 @@ def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
 def neighbourhood(
     shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the rows that a fit keeps to measure how unlike them a new item is.
+    """Choose the rows that a fit keeps to measure a new item's distance from them.
 
     Args:
         shapes: float64[rows, numbers], finite.

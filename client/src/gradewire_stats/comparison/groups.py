@@ -77,8 +77,6 @@ class GroupStatistics:
     """A metric's statistics on a group.
 
     Attributes:
-        rows: Number of rows in the group.
-        scored: Number of rows with a score.
         mean: Mean over the scored rows.
         paired: Difference from the baseline; None for a baseline, or without a shared question.
     """
@@ -162,7 +160,7 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    # Draw only what gets an interval. If groups come from a column of ids, nothing does.
+    # Draw only ratios that get an interval. If groups come from a column of ids, no ratio does.
     drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:

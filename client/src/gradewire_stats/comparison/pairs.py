@@ -78,7 +78,6 @@ class MetricDifference:
     """A metric on all pairs.
 
     Attributes:
-        pairs: Number of pairs.
         scored: Number of pairs with two scores. Means and difference use only these pairs.
         baseline, candidate: Each side's mean score.
         difference: Candidate minus baseline.

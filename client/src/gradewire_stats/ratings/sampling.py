@@ -30,7 +30,6 @@ class PairPool:
     """All pairs of answers that can be judged.
 
     Attributes:
-        models: Number of models.
         answered: Numbers of the models with an answer, by instruction key.
     """
 

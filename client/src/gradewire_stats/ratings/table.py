@@ -112,9 +112,7 @@ class ModelRating:
     """A model's ratings.
 
     Attributes:
-        matches: Number of the model's matches.
         won: Number of matches that the model won.
-        tied: Number of ties.
         elo: Median Elo rating over the draws, with its interval; `elo_once` without draws.
         elo_once: Elo rating after one pass over all matches.
         bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale; no interval unless `bounded`.
@@ -157,9 +155,6 @@ class RatingTable:
         regularised: True if wins do not connect all models (see `Strengths`). Ratings are then drawn towards the mean,
             and models that wins do not connect are not comparable.
         regularised_draws: Number of draws in which wins do not connect all models.
-        resamples: Number of draws.
-        instructions: Number of instructions.
-        effects: The controls' effects.
         won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
             column's model.
         tied: float64[models, models], number of ties.

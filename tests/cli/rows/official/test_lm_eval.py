@@ -185,7 +185,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     [
         ('{"index": 1, "prediction": "x", "question": "y"}\n', "a log from vlmevalkit. Use --from vlmevalkit"),
         ('{"a": 1}\n', "is not a log from lm-eval: line 1 has no doc with filtered_resps"),
-        ('{\n "eval": {}\n}\n', "a JSON document as inspect writes it"),
+        ('{\n "eval": {}\n}\n', "looks like a JSON log from inspect"),
         ("plain words\n", "line 1 is not JSON"),
     ],
 )

@@ -42,7 +42,7 @@ class OfficialFiles:
     """A type of files that another program writes.
 
     Attributes:
-        type_columns: Columns that all rows have and that group means.
+        type_columns: Columns, present in all rows, that group means.
         patterns: Name patterns for sample files in a run's folder; empty if names do not identify sample files.
         several: True if FILE may be several files.
         has_filters: True if logs repeat the answers for each filter; `records` then accepts `filter_`.
@@ -239,7 +239,7 @@ def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.
 
 def _other_harness(record: Record, harness: str) -> str:
     if record.raw.strip() in {"{", "["}:
-        return " (the file is a JSON document as inspect writes it. Use --from inspect)"
+        return ". It looks like a JSON log from inspect. Use --from inspect"
     return looks_like(record.fields or {}, but=harness)
 
 
@@ -312,7 +312,7 @@ def named_texts(target: Any) -> Any:
 
 
 def question_of(doc: Mapping[str, Any]) -> str:
-    """Return a document's question; "" without one."""
+    """Return a document's question; "" without a question."""
     return next((value for value in _values_of(doc, QUESTIONS) if isinstance(value, str) and value.strip()), "")
 
 

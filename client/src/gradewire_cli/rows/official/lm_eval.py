@@ -106,7 +106,7 @@ def in_one_text(answers: Any) -> Any:
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return positions of the right choices; empty if the target names none.
+    """Return positions of the right choices; empty if the target names no choice.
 
     Args:
         target: The logged target: a choice's position or text, a list of positions, or True for the second of two.
@@ -128,7 +128,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Convert a target to a position like lm-eval, also from a truth value or from a float like 1.0."""
+    """Convert a target to a position in the same way as lm-eval: also truth values, and floats like 1.0."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
