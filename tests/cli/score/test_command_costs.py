@@ -172,7 +172,7 @@ def test_what_a_judge_of_another_server_may_think_is_not_known_here(command: Com
     assert done.exit_code == 0, done.output
     assert "and estimated 24 written" in done.stdout
     assert "at most" not in done.stdout
-    assert "judge_reasoning_tokens of that server" in done.stdout
+    assert "the server's judge_reasoning_tokens" in done.stdout
 
 
 def test_what_is_counted_exactly_is_no_estimate() -> None:

@@ -213,7 +213,7 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
     if not isinstance(written, str) or written.partition("/")[0] != FORMAT.partition("/")[0]:
         raise ManifestError(f"{path} is not a gradewire manifest: its format is not {FORMAT}")
     if written != FORMAT:
-        raise ManifestError(f"{path} has format {written}, but this version reads {FORMAT}. Install a newer gradewire")
+        raise ManifestError(f"{path} has format {written}, but this gradewire reads {FORMAT}. Install a newer version")
     known = {each.name for each in fields(RunManifest)}
     others = {name: value for name, value in document.items() if name not in known and name != "format"}
     own = {name: value for name, value in document.items() if name in known}
