@@ -104,7 +104,7 @@ def test_several_answers_are_rows_and_log_likelihoods_none(tmp_path: Path) -> No
         )
     )
     assert told(records, "id", "prediction") == [("mine/0/1", "Red"), ("mine/0/2", "Blue")]
-    assert [record.problem.split(",")[0] for record in records[2:]] == ["has only log-likelihoods"] * 2 + ["has arguments"]
+    assert [record.problem.split(",")[0] for record in records[2:]] == ["has log-likelihoods"] * 2 + ["has arguments"]
 
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_several_answers_of_a_filter_are_rows_and_a_second_answer_true_is_no_lik
     records = read(written(tmp_path, sample(filtered_resps=[["Red", "True"]])))
     assert told(records, "prediction") == [("Red",), ("True",)]
     weighed = read(written(tmp_path, sample(), sample(filtered_resps=[["-inf", "False"], [-2.0, True]])))
-    assert weighed[1].problem.startswith("has only log-likelihoods")
+    assert weighed[1].problem.startswith("has log-likelihoods")
 
 
 def test_small_letters_are_texts_on_both_sides(tmp_path: Path) -> None:

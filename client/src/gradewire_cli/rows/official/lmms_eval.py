@@ -64,7 +64,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
     answers = _answers(fields["filtered_resps"])
     if not answers:
-        problem = "has only log-likelihoods, because lmms-eval does not log their continuations"
+        problem = "has log-likelihoods, but no answer, because lmms-eval does not log their continuations"
         yield without_answer(sample, identifier, problem)
         return
     references = _references(fields, doc, metrics, options)
