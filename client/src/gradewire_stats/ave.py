@@ -165,16 +165,16 @@ def ave_properties(
         MissingScipyError: scipy is not installed.
         ValueError: Columns differ in length, a label is not a number, or the base is not above 1.
     """
-    figures = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
+    results = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
     # scipy computes the point values independently of the code for draws.
     parts = [_spearman(column, rows.labels) for column in rows.scores.T]
     return AveProperties(
-        parts=[_estimate(figures, f"part {part}", value) for part, value in enumerate(parts)],
-        alignment=_estimate(figures, "alignment", float(np.mean(parts)) if parts else math.nan),
-        consistency=_estimate(figures, "consistency"),
-        relative_consistency=_estimate(figures, "relative_consistency"),
-        generalization=_estimate(figures, "generalization"),
-        datasets={name: figures.point[f"dataset {place}"] for place, name in enumerate(figures.datasets)},
+        parts=[_estimate(results, f"part {part}", value) for part, value in enumerate(parts)],
+        alignment=_estimate(results, "alignment", float(np.mean(parts)) if parts else math.nan),
+        consistency=_estimate(results, "consistency"),
+        relative_consistency=_estimate(results, "relative_consistency"),
+        generalization=_estimate(results, "generalization"),
+        datasets={name: results.point[f"dataset {place}"] for place, name in enumerate(results.datasets)},
         samples=int((~np.isnan(rows.scores).any(axis=1)).sum()),
         failed=[int(missing) for missing in np.isnan(rows.scores).sum(axis=0)],
     )
@@ -216,9 +216,9 @@ def ave_differences(
     )
 
 
-def _estimate(figures: _Draws, name: str, value: float | None = None) -> Estimate:
-    own = figures.point[name] if value is None else value
-    return estimate(own, figures.drawn[name], questions=figures.questions[name])
+def _estimate(results: _Draws, name: str, value: float | None = None) -> Estimate:
+    own = results.point[name] if value is None else value
+    return estimate(own, results.drawn[name], questions=results.questions[name])
 
 
 def _difference(found: _Draws, other: _Draws, name: str) -> Difference:

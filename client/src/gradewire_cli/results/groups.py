@@ -194,16 +194,16 @@ class Breakdown:
         """Return notes on bootstrap draws and missing intervals."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
-        figures = []
+        estimates = []
         for label, lines in self.lines.items():
             for line in lines[:SHOWN_GROUPS]:
                 if line.statistics is None:
                     continue
                 group = " ".join(line.group)
-                figures.append(NamedEstimate(label, "mean", group, line.statistics.mean))
+                estimates.append(NamedEstimate(label, "mean", group, line.statistics.mean))
                 if line.statistics.paired is not None:
-                    figures.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
-        return interval_notes(figures)
+                    estimates.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
+        return interval_notes(estimates)
 
 
 def check_comparable(source: InputFile) -> None:
@@ -271,7 +271,7 @@ def _group_statistics(
 
 
 def _line_document(line: GroupMetric) -> dict[str, Any]:
-    tally, figures = line.tally, line.statistics
+    tally, statistics = line.tally, line.statistics
     mean = {"rows": tally.rows, "scored": len(tally.scores), "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
@@ -280,13 +280,13 @@ def _line_document(line: GroupMetric) -> dict[str, Any]:
         "statuses": dict(tally.statuses),
         "shares_without_score": tally.shares_without_score,
     }
-    if figures is None:
+    if statistics is None:
         return {**mean, **rest}
-    paired = figures.paired
+    paired = statistics.paired
     difference = None
     if paired is not None:
         difference = {"baseline": list(paired.baseline), "shared_questions": paired.questions, **asdict(paired.mean)}
-    interval = None if math.isnan(figures.mean.low) else [figures.mean.low, figures.mean.high]
+    interval = None if math.isnan(statistics.mean.low) else [statistics.mean.low, statistics.mean.high]
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 

@@ -41,15 +41,15 @@ class NamedEstimate(NamedTuple):
     estimate: Estimate
 
 
-def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
+def interval_notes(estimates: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
     """Return notes on the estimates' bootstrap draws, missing intervals and undefined draws.
 
     Statistics in `order` come first.
     """
-    shown = list(figures)
+    shown = list(estimates)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
-    for figure in shown:
-        by_statistic.setdefault(figure.statistic, []).append(figure.estimate)
+    for named in shown:
+        by_statistic.setdefault(named.statistic, []).append(named.estimate)
     return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
 
 
@@ -57,22 +57,22 @@ def agreement_interval_notes(
     report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
 ) -> list[str]:
     """Return `interval_notes` on a report's statistics over all rows and at the given levels."""
-    figures = (
-        NamedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics, levels)
+    estimates = (
+        NamedEstimate(who, TITLES[name], cell, each) for who, name, cell, each in _estimates(report, statistics, levels)
     )
-    return interval_notes(figures, TITLES.values())
+    return interval_notes(estimates, TITLES.values())
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
     """Return the distinct draw counts of each statistic's intervals, ascending."""
     made: dict[Statistic, set[int]] = {}
-    for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
+    for _, name, _, each in _estimates(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
             made.setdefault(name, set()).add(each.resamples + each.undefined)
     return {name: sorted(counts) for name, counts in made.items()}
 
 
-def _figures(
+def _estimates(
     report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
     """Yield (metric or metric pair, statistic, rows, estimate) for every estimate in a report."""
@@ -106,14 +106,14 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
     return f"intervals: draws of whole questions, {listed}"
 
 
-def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
+def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
     """Yield a sentence for each reason that values have no interval, with the places of these values.
 
     A place gets metric names if only some metrics lack an interval there, and statistics if only some statistics do.
     """
-    defined = [figure for figure in figures if not math.isnan(figure.estimate.value)]
-    few = {figure for figure in defined if figure.estimate.bare and figure.estimate.questions < LEAST_QUESTIONS}
-    undefined = {figure for figure in defined if figure.estimate.bare} - few
+    defined = [named for named in estimates if not math.isnan(named.estimate.value)]
+    few = {named for named in defined if named.estimate.bare and named.estimate.questions < LEAST_QUESTIONS}
+    undefined = {named for named in defined if named.estimate.bare} - few
     for why, bare in ((_FEW_QUESTIONS, few), (_UNDEFINED, undefined)):
         if bare:
             yield f"{why}: {_places(defined, bare)}"
@@ -141,11 +141,11 @@ def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
     return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 
 
-def undefined_draws(figures: Iterable[NamedEstimate]) -> Iterator[str]:
+def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
     """Yield a sentence on intervals with many undefined draws."""
     missing = [
         f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
-        for who, statistic, place, each in figures
+        for who, statistic, place, each in estimates
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:

@@ -98,7 +98,6 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
 
 @contextlib.contextmanager
 def _named_format_errors(path: Path) -> Iterator[None]:
-    """Turn errors of an invalid table into InputError."""
     try:
         yield
     except (csv.Error, ValueError) as error:

@@ -257,7 +257,6 @@ def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
-    """Return a sentence about a row's missing field."""
     if column := next((column for column in names if column in fields), None):
         return f"{place} has no {name}: column {printable(column)} is empty"
     there = ", ".join(map(printable, fields))

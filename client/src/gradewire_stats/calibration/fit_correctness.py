@@ -234,10 +234,10 @@ def fit_correctness(
             f"{count} sources, but at most {MOST_SOURCES} are possible, because each is left out once. Name a column "
             "with fewer values (--source)"
         )
-    figures = probability_quality(held_out_probabilities(rows), rows.right)
+    quality = probability_quality(held_out_probabilities(rows), rows.right)
     transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
-    fit = fitted_form(rows, {**provenance, "figures": figures})
-    return CorrectnessFitResult(fit, figures, transfer, tuple(_warnings(rows, transfer)))
+    fit = fitted_form(rows, {**provenance, "figures": quality})
+    return CorrectnessFitResult(fit, quality, transfer, tuple(_warnings(rows, transfer)))
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:

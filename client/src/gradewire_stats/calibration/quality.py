@@ -56,14 +56,14 @@ def accuracy_at_coverage(
 
 def probability_quality(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
     """Return `accuracy`, `pearson`, `auc`, `brier` and `ece`, rounded to six decimals; arguments are arrays [rows]."""
-    figures = {
+    values = {
         "accuracy": float(np.mean((probabilities >= RIGHT_FROM) == right)),
         "pearson": float(np.corrcoef(probabilities, right)[0, 1]),
         "auc": auc(probabilities, right),
         "brier": brier_score(probabilities, right),
         "ece": calibration_error(probabilities, right),
     }
-    return {name: round(value, 6) for name, value in figures.items()}
+    return {name: round(value, 6) for name, value in values.items()}
 
 
 CONFIDENCE: Final = 0.9
@@ -141,9 +141,9 @@ def measured(
     )
 
 
-def transfer_warnings(figures: tuple[TransferStatistics, ...]) -> Iterator[str]:
+def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
     """Yield a warning for each source on which a fit on the other sources is poor."""
-    for each in figures:
+    for each in transfer:
         if not each.transfers:
             held = f"{each.held:.0%} of its wrong verdicts are UNCERTAIN (at least {LEAST_HELD:.0%} are needed)"
             if np.isnan(each.held):
