@@ -273,4 +273,4 @@ def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("\n")
     done = command("score", file, "--quiet")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored: the input has no rows\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored, because the input has no rows\n")

@@ -217,7 +217,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
         refused = command("score", file, "--dry-run", *arguments, stub=PaidStub())
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output
     free = command("score", file, "--dry-run", "--metrics", "smile", stub=PaidStub())
-    assert (free.exit_code, free.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
+    assert (free.exit_code, free.stdout) == (0, "no metric uses a judge, so there are no calls and no cost\n")
 
 
 def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "2400 tokens read and 60 written, price 0.0054, and an unknown number for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
-    assert "the judge's server does not report this run's tokens: price unknown" in done.stderr
+    assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr
 
 
 class Paid(BaseHTTPRequestHandler):

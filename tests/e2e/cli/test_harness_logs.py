@@ -81,7 +81,7 @@ def test_a_run_is_taken_up(score: Any, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_dry_run_reckons(name: str) -> None:
     done = run(LOGS / RUNS[name][0], "--from", name, "--metrics", "exact_match", "--dry-run")
-    assert (done.exit_code, done.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
+    assert (done.exit_code, done.stdout) == (0, "no metric uses a judge, so there are no calls and no cost\n")
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -36,7 +36,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""Suffixes that an option accepts. Names without a suffix and existing paths (such as devices) are always accepted."""
+"""Suffixes that each option accepts. Names without a suffix and existing paths (devices too) are always accepted."""
 WAY_ON: Final = "use --resume to continue"
 WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300

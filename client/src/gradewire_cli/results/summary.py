@@ -105,7 +105,7 @@ def result_notes(summary: Summary) -> Iterator[str]:
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
             yield (
-                f"{label} is {ScoreWarning.UNCALIBRATED}: its verdict threshold was not fitted to this encoder. "
+                f"{label} is {ScoreWarning.UNCALIBRATED}, because its threshold was not fitted to this encoder. "
                 f"Run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
             )
 

@@ -71,7 +71,7 @@ class PaidTokens:
         if not self:
             return ""
         if not self.rows:
-            return "the judge's server does not report this run's tokens: price unknown"
+            return "the judge's server does not report this run's tokens, so the price is unknown"
         text = f"this run used {self.read} tokens read and {self.written} written"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"

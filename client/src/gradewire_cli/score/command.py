@@ -138,7 +138,7 @@ class Output:
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):
-            click.echo(f"kept {self.rows}: --resume uses it to retry rows without an answer", err=True)
+            click.echo(f"kept {self.rows}, because --resume uses it to retry rows without an answer", err=True)
         else:
             self.rows.unlink()
 
@@ -200,7 +200,7 @@ class ScoreJob:
             left = results.finish() if results else ""
             tell(opened.late_notes)
             if not self.summary.rows:
-                click.echo("nothing was scored: the input has no rows", err=True)
+                click.echo("nothing was scored, because the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
             facts = RunFacts(
@@ -238,7 +238,7 @@ class ScoreJob:
         for found in statuses:
             self.summary.count(found)
         if not self.quiet:
-            click.echo(f"{self.output.path} is complete: nothing left to score", err=True)
+            click.echo(f"{self.output.path} is complete, so there is nothing left to score", err=True)
 
     def _print_summary(self, facts: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
         print_summary(self.summary, facts)

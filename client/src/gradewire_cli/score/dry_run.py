@@ -114,7 +114,7 @@ class DryRun:
         async with self.connection.open(transport) as client:
             all_asked = await self._judge_work(client)
         if not all_asked:
-            click.echo("no metric uses a judge: no calls and no cost")
+            click.echo("no metric uses a judge, so there are no calls and no cost")
             return
         self._read_rows(list(all_asked.values()))
         for label, asked in all_asked.items():
@@ -132,7 +132,7 @@ class DryRun:
         )
         if chosen.shows_images:
             raise InputError(
-                "--dry-run cannot estimate image=true: only a judge's server knows how many tokens a picture has. "
+                "--dry-run cannot estimate image=true, because only a judge's server knows a picture's tokens. "
                 "Leave that metric out"
             )
         if not chosen.asks_judge:

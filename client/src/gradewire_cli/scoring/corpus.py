@@ -78,8 +78,8 @@ async def with_file_corpus(
 ) -> MetricChoice:
     """Prepare the file's references if a metric needs a prepared corpus and the options name no reference set.
 
-    Reads the file again. The file's references are also the default corpus of cider and similar metrics: see
-    `over_a_file`.
+    Reads the file again. The file's references are also the default corpus of cider and similar metrics (see
+    `over_a_file`).
 
     Raises:
         InputError: A metric with corpus=request needs more than one request, or standard input would be read twice.

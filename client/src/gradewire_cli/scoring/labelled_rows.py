@@ -146,7 +146,7 @@ class LabelledRows:
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield rows with a usable label, and count skipped rows by reason.
 
-        With an evaluator in place of annotators, also yields rows without a label: `add` skips them later.
+        With an evaluator in place of annotators, also yields rows without a label, which `add` skips later.
         """
         for row in rows:
             if self.against is not None:
@@ -204,7 +204,7 @@ class LabelledRows:
         if not self._labels and self.against is not None:
             raise InputError(f"no row has a score for {self.against.name}: {self.against.summary()}")
         if self._labels and not self._scores and self.against is not None:
-            raise InputError(f"--against {self.against.name}: the scores have no other metric to compare it with")
+            raise InputError(f"--against {self.against.name}: the scores have no other metric to compare with")
         if not self._labels and self.unreadable:
             raise InputError(f"{self.unreadable_labels}, and no row has a readable label. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
