@@ -131,7 +131,7 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows; only the first row of the output (if `first`) keeps the metric identifiers."""
+    """Encode rows; with `first`, the first row keeps its metric identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 

@@ -91,7 +91,7 @@ class AnswerPair:
 
     Attributes:
         index: The pair's index in the run, from 0.
-        a: The baseline's answer. Its row's question and references count for both answers.
+        a: The baseline's answer. The question and references in this answer's row count for both answers.
     """
 
     index: int

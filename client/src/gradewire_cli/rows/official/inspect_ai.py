@@ -286,7 +286,7 @@ class _Texts:
 
 
 def inspect_records(path: str) -> Iterator[Record]:
-    """Yield a row for each sample and epoch in the log's order, then a row for each that the log lacks.
+    """Yield a row for each sample and epoch in the log's order, then a row for each sample that the log lacks.
 
     Raises:
         InputError: The file is missing, or not a log from inspect.
