@@ -145,7 +145,7 @@ def test_a_probability_is_fitted_and_served(
     assert "gradewire calibrate FILE --metric correctness" in before.message
     done = run(rows, "--metric", "correctness", "--fit-half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
-    assert "rows are few" in done.stderr
+    assert "there are only 138 rows" in done.stderr
     assert "probability minus smile" in done.stdout
     (stored,) = load_built(built / "models", NAME).calibrations
     assert json.loads(stored.fit) == json.loads(fit.read_text())

@@ -53,9 +53,9 @@ class Value:
 
     Attributes:
         value: The exact number; NaN if undefined.
-        low: Lower bound of the 95 % interval; NaN without one.
+        low: Lower bound of the 95 % interval; NaN without an interval.
         high: Upper bound; NaN without an interval.
-        p_value: The p value of a difference; NaN without one.
+        p_value: The p value of a difference; NaN if undefined.
         notes: Notes after the number, such as its p value.
     """
 

@@ -142,7 +142,7 @@ def measured(
 
 
 def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
-    """Yield a warning for each source on which a fit on the other sources is poor."""
+    """Yield a warning for each source if a fit on the other sources is poor for it."""
     for each in transfer:
         if not each.transfers:
             held = f"{each.held:.0%} of its wrong verdicts are UNCERTAIN (at least {LEAST_HELD:.0%} are needed)"
