@@ -109,7 +109,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
     """Yield a sentence for each reason that values have no interval, with the places of these values.
 
-    A place gets metric names if only some metrics lack an interval there, and statistics if only some statistics do.
+    A place is followed by metrics if only some metrics lack an interval there, and by statistics in the same way.
     """
     defined = [named for named in estimates if not math.isnan(named.estimate.value)]
     few = {named for named in defined if named.estimate.bare and named.estimate.questions < LEAST_QUESTIONS}
