@@ -83,8 +83,7 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"{repeated[0]} is named twice. Leave one out")
     if STDIN in paths and len(paths) > 1:
         raise InputError(
-            "standard input (-) cannot be read together with other files. Save standard input to a file, or leave the "
-            "other files out"
+            "standard input (-) cannot be read together with other files. Save it to a file, or leave those files out"
         )
     return tuple(paths)
 
