@@ -62,7 +62,7 @@ def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) ->
     changed = write_rows(tmp_path / "b.jsonl", [*ROWS[:5], {**ROWS[5], "prediction": "other"}])
     done = command("agree", changed, "--scores", out)
     assert done.exit_code == 2
-    assert "another text at line 6" in done.stderr
+    assert "a different row at line 6" in done.stderr
     longer = write_rows(tmp_path / "c.jsonl", [*ROWS, ROWS[0]])
     assert "no scores for line 41" in command("agree", longer, "--scores", out).stderr
 
@@ -127,7 +127,7 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
         (["--where", "model=huge"], "no row has a label"),
         (
             ["--map", "label=question"],
-            "all first labels are unreadable (line 1: 'question 0'). Give words a value",
+            "the first labels are all unreadable (line 1: 'question 0'). Give words a value",
         ),
         (["--map", "label=size"], "no column 'size'. Columns: question, references"),
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),

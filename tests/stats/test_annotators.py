@@ -165,9 +165,9 @@ def test_majority_is_the_most_frequent_label(matrix: list[list[float]]) -> None:
 
 
 def test_rules_refuse_what_they_are_not_for() -> None:
-    with pytest.raises(ValueError, match="use mean or majority"):
+    with pytest.raises(ValueError, match="Use mean or majority"):
         consensus(np.array([[1.0, 5.0]]), "lave")
-    with pytest.raises(ValueError, match="use mean, majority or lave"):
+    with pytest.raises(ValueError, match="Use mean, majority or lave"):
         consensus(np.array([[1.0]]), "median")
     with pytest.raises(ValueError, match="an item has 1001 labels"):
         ratings_of([[1.0] * 1001])

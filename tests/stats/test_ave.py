@@ -148,7 +148,7 @@ def test_differences_are_on_what_both_scored() -> None:
     kept = ~np.isnan(base.scores[:, 0])
     expected = [stats.spearmanr(table.scores[kept, 0], table.labels[kept]).statistic for table in (other, base)]
     assert gain.parts[0].value == pytest.approx(expected[0] - expected[1])
-    with pytest.raises(ValueError, match="use the same samples"):
+    with pytest.raises(ValueError, match="Use the same samples"):
         ave_differences(other, rows(8))
 
 
@@ -159,5 +159,5 @@ def test_bad_input_is_refused() -> None:
         ave_properties(AveRows(np.zeros((1, 3)), np.array([np.nan]), ["a"]))
     with pytest.raises(ValueError, match="2 labels and 1 questions"):
         ave_properties(AveRows(np.zeros((2, 3)), np.zeros(2), ["a", "b"], ["q"]))
-    with pytest.raises(ValueError, match="use one above 1"):
+    with pytest.raises(ValueError, match="Use a base above 1"):
         ave_properties(rows(8), AveOptions(log_base=1.0))

@@ -139,7 +139,7 @@ def test_contents_that_differ_change_nothing() -> None:
     sampled = np.random.default_rng(1).random(400) < 0.2
     named = estimated_mean(cheap, judge, sampled, contents=[f"row {row}" for row in range(400)])
     assert named == estimated_mean(cheap, judge, sampled)
-    with pytest.raises(ValueError, match="2 rows are sampled, at least 10 are needed"):
+    with pytest.raises(ValueError, match="2 rows are sampled, but at least 10 are needed"):
         estimated_mean(cheap, judge, np.arange(400) < 100, contents=[str(row // 50) for row in range(400)])
 
 
@@ -196,7 +196,7 @@ def test_the_quantile_is_students(degrees: int) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"sampled": [True] * 5 + [False] * 15}, "5 rows are sampled, at least 10 are needed"),
+        ({"sampled": [True] * 5 + [False] * 15}, "5 rows are sampled, but at least 10 are needed"),
         ({"sampled": [True] * 19}, "the same rows"),
         ({"judged": [math.nan] * 20}, "not a finite number"),
         ({"scores": [math.inf] * 20}, "not a finite number"),

@@ -1,12 +1,12 @@
-"""Statistics for evaluation: arrays in, values out. Independent of files, terminal and the client.
+"""Statistics for evaluation. Functions accept arrays, and do not use files, the terminal or the client.
 
-- `agreement`: metrics against labels; `curves`: ROC and calibration of a metric; `preferences`: pairs of answers with
-  annotators' choices.
-- `model_ranks`, `model_accuracy`, `knvqa`, `ave`: the tables of models, evaluators and descriptions in papers.
-- `annotators`: agreement between annotators; `consensus`: one label from several; `estimated_mean`: a mean from few
-  labels and many scores.
-- `calibration`: probabilities fitted on labels; `comparison`: runs and models without labels; `ratings`: Elo and
-  Bradley-Terry. `bootstrap`: the draws behind every interval.
+- `agreement` compares metrics with labels, and `curves` draws their ROC and calibration curves. `preferences` compares
+  choices between two answers with annotators' choices.
+- `model_ranks`, `model_accuracy`, `knvqa` and `ave` compute tables from papers about models and evaluators.
+- `annotators` measures agreement between annotators, `consensus` combines their labels, and `estimated_mean` estimates
+  a mean from few labels and many scores.
+- `calibration` fits thresholds and probabilities to labels, `comparison` compares runs and models without labels, and
+  `ratings` computes Elo and Bradley-Terry ratings. `bootstrap` makes the draws for all intervals.
 """
 
 from contextlib import AbstractContextManager
@@ -37,8 +37,8 @@ def scipy_stats() -> ModuleType:
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context manager that limits BLAS, and scikit-learn if it is loaded, to one thread.
 
-    Small matrix products lose more by waiting for busy cores than they gain: on a busy machine, trees of 500 rows took
-    fifty times as long on two threads.
+    On a busy machine, small matrix products lose more time waiting for a second core than they gain: fitting trees to
+    500 rows took fifty times as long with two threads.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.

@@ -19,14 +19,14 @@ _Values = dict[Any, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """All labels as one array, item by item.
+    """All labels in one array, sorted by item.
 
     Attributes:
         values: float64[labels], scaled to [-1, 1].
-        item: int[labels], ascending.
+        item: int[labels], each label's item, ascending.
         starts: int[items], start of each item's labels.
-        size: float64[items], number of labels, at least 2.
-        order: Ordering of the values.
+        size: float64[items], each item's number of labels, at least 2.
+        order: The order of `values`.
     """
 
     values: NDArray[np.float64]
@@ -37,14 +37,14 @@ class _Entries:
 
 
 def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> dict[AlphaLevel, NDArray[np.float64]]:
-    """Return alpha at every level of measurement.
+    """Return Krippendorff's alpha in each draw, at every level of measurement.
 
     Args:
-        ratings: float64[items, annotators] with at least two labels in each item, NaN without a label.
-        weights: float64[draws, items], how often each item was drawn.
+        ratings: float64[items, annotators] with at least two labels for each item, NaN without a label.
+        weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] by level; NaN if a draw has only one value.
+        float64[draws] by level; NaN if all labels in a draw are equal.
     """
     if not len(ratings):
         return {level: np.full(len(weights), np.nan) for level in LEVELS}
@@ -62,7 +62,7 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
     by_label = np.take(weights, entries.item, axis=1)
     count = weights @ entries.size
     totals = entries.order.totals(by_label)
-    # The sum of squared distances over ordered pairs is 2 (m sum v² - (sum v)²), within an item and among all labels.
+    # The sum of squared distances over ordered pairs of m values v is 2 (m sum v² - (sum v)²).
     spread = _within(entries, entries.values[None, :])
     squares = np.add.reduceat(_same(entries), entries.starts)
     ranks = entries.order.midranks(by_label) - (count[:, None] + 1) / 2
@@ -78,9 +78,9 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
 
 
 def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each item's sum of squared distances divided by its labels less one, float64[draws or 1, items]."""
+    """Return each item's sum of squared distances, divided by its number of labels - 1, float64[draws or 1, items]."""
     total = np.add.reduceat(values, entries.starts, axis=1)
-    # Centre at the item's mean first, so that close labels lose no digits.
+    # Centre at the item's mean first, because otherwise close labels would lose digits.
     about = values - (total / entries.size)[:, entries.item]
     within: NDArray[np.float64] = np.add.reduceat(about * about, entries.starts, axis=1)
     return 2 * entries.size * within / (entries.size - 1)
@@ -89,7 +89,7 @@ def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float6
 def _among(
     by_label: NDArray[np.float64], values: NDArray[np.float64], count: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the sum of squared distances of all ordered pairs of labels in each draw, float64[draws]."""
+    """Return the sum of squared distances over all ordered pairs of labels in each draw, float64[draws]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (by_label * values).sum(axis=1, keepdims=True) / count[:, None]
     about = values - mean
@@ -99,7 +99,7 @@ def _among(
 
 
 def _same(entries: _Entries) -> NDArray[np.float64]:
-    """Return, for each label, the number of equal labels of its item, float64[labels]."""
+    """Return, for each label, the number of equal labels for the same item, float64[labels]."""
     groups = len(entries.order.starts)
     number, counts = np.unique(entries.item * groups + entries.order.group, return_inverse=True, return_counts=True)[1:]
     return np.asarray(counts[number], dtype=np.float64)
@@ -112,12 +112,12 @@ def _alpha(
         return np.asarray(np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan))
 
 
-# The number of pairs grows with the square. In files with more columns, a column is rarely one annotator throughout.
+# Maximum number of columns for pairs. Pairs grow with the square, and a column in a wider file is rarely one annotator.
 MAX_COLUMNS = 30
 
 
 def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return every pair of columns, in order; none for more than `MAX_COLUMNS` columns.
+    """Return every pair of columns, in order; empty for more than `MAX_COLUMNS` columns.
 
     Args:
         ratings: float64[items, annotators].
@@ -129,14 +129,15 @@ def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
 def kappa_of_draws(
     ratings: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """Return Cohen's kappa of every pair of annotators.
+    """Return Cohen's kappa in each draw, for every pair of annotators.
 
     Args:
         ratings: float64[items, annotators], NaN without a label.
-        weights: float64[draws, items], how often each item was drawn.
+        weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] by pair of `pairs_of`; NaN if a pair has no item in common or all its labels are equal.
+        float64[draws] for each pair in `pairs_of`; NaN if a pair labelled no item in common, or all its labels are
+        equal.
     """
     return {
         (first, second): _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)
@@ -161,7 +162,7 @@ def _of_pair(
         count = drawn.sum(axis=1)
         totals_left = order_left.totals(drawn)[:, shared_left]
         totals_right = order_right.totals(drawn)[:, shared_right]
-        # Use counts, not shares: whole numbers show exactly if any disagreement is possible.
+        # Use counts instead of shares, because whole numbers show exactly if disagreement is possible.
         expected = np.einsum("ij,ij->i", totals_left, totals_right)
         with np.errstate(invalid="ignore", divide="ignore"):
             kappa = (count * (drawn @ agree) - expected) / (count * count - expected)
@@ -171,12 +172,13 @@ def _of_pair(
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Agreement of two annotators (columns).
+    """Agreement between two annotators (columns).
 
     Attributes:
-        first: Number of the first column, from 1.
-        second: Number of the second, above `first`.
-        kappa: Cohen's kappa, -1 to 1; NaN if all their labels are equal.
+        first: The first column's number, from 1.
+        second: The second column's number, above `first`.
+        items: Number of items that both labelled.
+        kappa: Cohen's kappa, -1 to 1; NaN if all labels by both are equal.
     """
 
     first: int
@@ -187,14 +189,14 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """Agreement of annotators.
+    """Agreement between annotators.
 
     Attributes:
-        items: Items with at least two labels; the others are ignored.
-        annotators: Largest number of labels of one item.
+        items: Number of items with at least two labels; other items are ignored.
+        annotators: Maximum number of labels for an item.
         alpha: Krippendorff's alpha by level of measurement, at most 1; NaN if all labels are equal.
-        pairs: Pairs of columns with an item in common, most items first; empty for more than `MAX_COLUMNS` columns.
-            Take no mean over them: columns filled only after disagreement would pull it down.
+        pairs: Pairs of columns with an item in common, most items first; empty for more than `MAX_COLUMNS` columns. A
+            mean over pairs is misleading, because columns that are filled only after disagreement lower it.
     """
 
     items: int
@@ -210,12 +212,12 @@ def annotator_agreement(
 
     Args:
         ratings: float64[items, annotators], NaN without a label.
-        resamples: Draws of items, at most `RANK_DRAWS`, because ordinal alpha ranks each draw.
-        seed: Seed of the draws.
+        resamples: Number of draws, limited to `RANK_DRAWS` because ordinal alpha ranks each draw.
+        seed: Seed for the draws.
 
     Returns:
-        NaN for an undefined statistic: no item with two labels, or all labels equal. No interval with fewer than
-        `LEAST_QUESTIONS` items (for a pair: items in common).
+        The agreement. Statistics are NaN if no item has two labels, or all labels are equal. They have no interval with
+        fewer than `LEAST_QUESTIONS` items (for a pair: items in common).
     """
     given = ~np.isnan(ratings)
     usable = ratings[given.sum(axis=1) >= 2]

@@ -1,7 +1,7 @@
 """AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
 
-The paper does not specify the base of the logarithm, the kind of variance, the merging of the descriptions of part 2,
-and the alignment of a data set over the parts: these are options. Base 2 reproduces its printed values.
+Options set what the paper leaves open: the logarithm's base, the type of variance, how to merge the descriptions in
+part 2, and how to align a data set over the parts. Base 2 reproduces the paper's values.
 """
 
 import math
@@ -29,13 +29,14 @@ from gradewire_stats.bootstrap import (
 
 @dataclass(frozen=True, slots=True)
 class AveRows:
-    """Scores of one evaluator on the parts of the benchmark.
+    """An evaluator's scores on the parts of the benchmark.
 
     Attributes:
         scores: float64[samples, parts]; NaN if the evaluator failed.
         labels: float64[samples], human grades, on any scale.
-        datasets: Source data set of each sample.
-        questions: Key of each sample's question, for draws of whole questions; empty: each sample is its own question.
+        datasets: Each sample's source data set.
+        questions: Key of each sample's question, for draws of whole questions. If empty, every sample has its own
+            question.
     """
 
     scores: NDArray[np.float64]
@@ -50,9 +51,9 @@ class AveOptions:
 
     Attributes:
         log_base: Base of all logarithms, above 1.
-        variance: "population" divides by the number of values, "sample" by one less.
-        dataset_alignment: "mean_of_parts": mean over the parts of Spearman within the data set; "pooled": Spearman over
-            all its parts at once.
+        variance: "population" divides by the number of values n, "sample" by n - 1.
+        dataset_alignment: "mean_of_parts" means the mean over the parts of the data set's Spearman correlation;
+            "pooled" means its Spearman correlation over all parts together.
     """
 
     log_base: float = 2.0
@@ -62,14 +63,14 @@ class AveOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Point values, and the values of every draw.
+    """Point values, and the values in every draw.
 
     Attributes:
         point: Values by name: "part 0" …, "alignment", "consistency", "relative_consistency", "generalization",
             "dataset 0" … in the order of `datasets`.
         drawn: float64[draws] by the same names.
-        datasets: Names, sorted.
-        questions: Questions behind each value that can vary between draws.
+        datasets: Data set names, sorted.
+        questions: For each value by name, the number of its questions that can vary between draws.
     """
 
     point: Mapping[str, float]
@@ -80,19 +81,19 @@ class _Draws:
 
 @dataclass(frozen=True, slots=True)
 class AveProperties:
-    """Properties of one evaluator; alignments are fractions.
+    """An evaluator's properties.
 
     Attributes:
-        parts: Spearman on each part, -1 to 1.
-        alignment: Mean of the parts; NaN if a part has no value.
-        consistency: log(1 / mean over the samples of the variance of their scores across the parts); +inf if every
-            sample has the same score in all parts. Depends on the scale: halving all scores adds log 4.
-        relative_consistency: The same for scores divided by their standard deviation over all samples and parts, which
-            removes the scale; not in the paper. NaN if all scores are equal.
-        generalization: log(1 / variance of the alignments of the data sets); +inf if they are equal.
-        datasets: Alignment of each data set.
-        samples: Samples with a score in every part, the basis of consistency.
-        failed: Missing scores in each part.
+        parts: Spearman correlation on each part, -1 to 1.
+        alignment: Mean of `parts`, -1 to 1; NaN if a part is undefined.
+        consistency: log(1 / mean variance of a sample's scores across the parts); +inf if every sample has the same
+            score in all parts. It depends on the scale of the scores: halving all scores adds log 4.
+        relative_consistency: Consistency of scores that were divided by their standard deviation over all samples and
+            parts, to remove the scale; not in the paper. NaN if all scores are equal.
+        generalization: log(1 / variance of the data sets' alignments); +inf if the alignments are equal.
+        datasets: Alignment on each data set.
+        samples: Number of samples with a score in every part; consistency uses only these samples.
+        failed: Number of missing scores in each part.
     """
 
     parts: Sequence[Estimate]
@@ -107,13 +108,13 @@ class AveProperties:
 
 @dataclass(frozen=True, slots=True)
 class AveDifferences:
-    """Gain of an evaluator over another, on the scores that both have; positive is better.
+    """Gains of an evaluator over a baseline, where both have scores; positive is better.
 
     Attributes:
-        parts: Difference of Spearman on each part.
-        alignment: Difference of the alignment.
-        consistency: Difference of `AveProperties.consistency`.
-        relative_consistency: Difference of `AveProperties.relative_consistency`.
+        parts: Difference in Spearman correlation on each part.
+        alignment: Difference in alignment.
+        consistency: Difference in `AveProperties.consistency`.
+        relative_consistency: Difference in `AveProperties.relative_consistency`.
     """
 
     parts: Sequence[Difference]
@@ -125,19 +126,19 @@ class AveDifferences:
 def merged_descriptions(
     scores: NDArray[np.float64], *, how: Literal["mean", "median", "max"] = "mean"
 ) -> NDArray[np.float64]:
-    """Merge the scores of an answer's descriptions into one.
+    """Merge the scores for each sample's descriptions into one score.
 
     Args:
-        scores: float64[samples, descriptions]; NaN for a failed one.
-        how: Function of the scores that are not NaN.
+        scores: float64[samples, descriptions]; NaN for a failed description.
+        how: Function to merge scores that are not NaN.
 
     Returns:
-        float64[samples]; NaN if all failed.
+        float64[samples]; NaN if all descriptions failed.
     """
     found = np.full(len(scores), np.nan)
     some = (~np.isnan(scores)).any(axis=1)
     if some.any():
-        # Sort first, so that equal scores have equal sums: a rounding difference would break Spearman's ties.
+        # Sort first to give equal scores equal sums, because a rounding difference would break Spearman's ties.
         given = np.sort(scores[some], axis=1)
         merged = {
             "mean": np.nanmean(given, axis=1),
@@ -151,28 +152,29 @@ def merged_descriptions(
 def ave_properties(
     rows: AveRows, options: AveOptions | None = None, *, resamples: int = RANK_DRAWS, seed: int = 0
 ) -> AveProperties:
-    """Compute the three properties of an evaluator.
+    """Compute an evaluator's three properties.
 
     Args:
         rows: Scores and labels.
         options: Options that the paper does not specify.
-        resamples: Draws of questions within each data set, at most `RANK_DRAWS`, because each draw is ranked.
-        seed: Seed of the draws.
+        resamples: Number of draws of questions, stratified by data set; limited to `RANK_DRAWS` because each draw is
+            ranked.
+        seed: Seed for the draws.
 
     Raises:
         MissingScipyError: scipy is not installed.
         ValueError: Columns differ in length, a label is not a number, or the base is not above 1.
     """
-    figures = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
-    # Point values come from scipy, which computes them independently of the draws.
+    results = _draws(rows, options or AveOptions(), resamples=resamples, seed=seed)
+    # scipy computes the point values independently of the code for draws.
     parts = [_spearman(column, rows.labels) for column in rows.scores.T]
     return AveProperties(
-        parts=[_estimate(figures, f"part {part}", value) for part, value in enumerate(parts)],
-        alignment=_estimate(figures, "alignment", float(np.mean(parts)) if parts else math.nan),
-        consistency=_estimate(figures, "consistency"),
-        relative_consistency=_estimate(figures, "relative_consistency"),
-        generalization=_estimate(figures, "generalization"),
-        datasets={name: figures.point[f"dataset {place}"] for place, name in enumerate(figures.datasets)},
+        parts=[_estimate(results, f"part {part}", value) for part, value in enumerate(parts)],
+        alignment=_estimate(results, "alignment", float(np.mean(parts)) if parts else math.nan),
+        consistency=_estimate(results, "consistency"),
+        relative_consistency=_estimate(results, "relative_consistency"),
+        generalization=_estimate(results, "generalization"),
+        datasets={name: results.point[f"dataset {place}"] for place, name in enumerate(results.datasets)},
         samples=int((~np.isnan(rows.scores).any(axis=1)).sum()),
         failed=[int(missing) for missing in np.isnan(rows.scores).sum(axis=0)],
     )
@@ -184,19 +186,19 @@ def ave_differences(
     """Compare two evaluators on the same draws of questions.
 
     Args:
-        rows: Scores of one evaluator; labels, data sets and questions come from here.
-        baseline: Scores of the other evaluator on the same samples.
+        rows: One evaluator's scores, with labels, data sets and questions for both.
+        baseline: The baseline's scores on the same samples.
         options: Same as in `ave_properties`.
         resamples: Same as in `ave_properties`.
         seed: Same as in `ave_properties`.
 
     Raises:
-        ValueError: As `ave_properties`, or samples or parts differ.
+        ValueError: Samples or parts differ, or see `ave_properties`.
     """
     if rows.scores.shape != baseline.scores.shape:
-        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}: use the same samples and parts")
+        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}. Use the same samples and parts")
     missing = np.isnan(rows.scores) | np.isnan(baseline.scores)
-    # Use the same samples and draws for both: other samples would change the difference.
+    # Use the same samples and draws for both evaluators, because other samples would change the difference.
     found, other = (
         _draws(
             AveRows(np.where(missing, np.nan, scores), rows.labels, rows.datasets, rows.questions),
@@ -214,9 +216,9 @@ def ave_differences(
     )
 
 
-def _estimate(figures: _Draws, name: str, value: float | None = None) -> Estimate:
-    own = figures.point[name] if value is None else value
-    return estimate(own, figures.drawn[name], questions=figures.questions[name])
+def _estimate(results: _Draws, name: str, value: float | None = None) -> Estimate:
+    own = results.point[name] if value is None else value
+    return estimate(own, results.drawn[name], questions=results.questions[name])
 
 
 def _difference(found: _Draws, other: _Draws, name: str) -> Difference:
@@ -232,9 +234,9 @@ def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float
 
 
 def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> _Draws:
-    """Compute all values and their draws; arguments and errors are those of `ave_properties`.
+    """Compute all values and their draws, with the arguments and errors of `ave_properties`.
 
-    The same seed, questions and data sets give the same draws, whatever the scores.
+    The draws depend only on seed, questions and data sets, not on the scores.
     """
     _check(rows, options)
     names = sorted(set(rows.datasets))
@@ -262,9 +264,9 @@ def _check(rows: AveRows, options: AveOptions) -> None:
     if rows.questions and len(rows.questions) != len(rows.labels):
         raise ValueError(f"{len(rows.labels)} labels and {len(rows.questions)} questions differ in number")
     if not np.isfinite(rows.labels).all():
-        raise ValueError("a label is not a finite number: leave such samples out")
+        raise ValueError("a label is not a finite number. Leave such samples out")
     if not options.log_base > 1:
-        raise ValueError(f"the logarithm's base is {options.log_base}: use one above 1")
+        raise ValueError(f"the logarithm's base is {options.log_base}. Use a base above 1")
 
 
 def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> dict[str, int]:
@@ -285,7 +287,7 @@ def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.int
 def _of_draws(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64], strata: NDArray[np.intp]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return all values of draws, float64[draws] by name; `weights` is float64[draws, samples]."""
+    """Return all values in each draw, float64[draws] by name; `weights` is float64[draws, samples]."""
     count = rows.scores.shape[1]
     every = np.arange(len(rows.labels))
     found = {f"part {part}": _aligned(rows, weights, every, [part]) for part in range(count)}
@@ -312,7 +314,7 @@ def _nan(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def _aligned(
     rows: AveRows, weights: NDArray[np.float64], samples: NDArray[np.intp], pool: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Return Spearman over the scored samples of the pooled parts, float64[draws]."""
+    """Return the Spearman correlation over the scored samples in the pooled parts, float64[draws]."""
     scores = rows.scores[samples][:, list(pool)].T.ravel()
     each = np.tile(samples, len(pool))
     scored = ~np.isnan(scores)
@@ -325,7 +327,7 @@ def _aligned(
 def _consistency(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return equation 4, and the same for scores divided by their standard deviation over all samples and parts."""
+    """Return consistency (equation 4) and relative consistency, each float64[draws]."""
     ddof = int(options.variance == "sample")
     complete = np.flatnonzero(~np.isnan(rows.scores).any(axis=1))
     if rows.scores.shape[1] < 2 or not len(complete):
@@ -335,7 +337,7 @@ def _consistency(
         total = kept.sum(axis=1)
         within = kept @ scores.var(axis=1, ddof=ddof) / total
         mean = kept @ scores.mean(axis=1) / total
-        # Centre at a fixed value first: the difference of two large means loses all digits.
+        # Centre at a fixed value first, because the difference of two large means would lose all digits.
         centred = scores - scores.mean()
         overall = kept @ (centred**2).mean(axis=1) / total - (mean - scores.mean()) ** 2
         relative = np.where(overall > 0, within / overall, np.nan)

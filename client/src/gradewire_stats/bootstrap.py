@@ -9,31 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 Key = TypeVar("Key", bound=Hashable)
-# Enough draws at a time to hide numpy's overhead. With many questions, fewer, to bound the memory.
+# Number of draws at a time, large enough to hide numpy's overhead. With many questions it is smaller, to limit memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
-# Share of the defined values inside an interval.
+# Share of the defined values that lie inside an interval.
 CONFIDENCE = 0.95
 
 
 def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
-    """Raise ValueError if a column's length is not the number of rows."""
+    """Raise ValueError if a column's length differs from the number of rows."""
     for name, length in lengths.items():
         if length != count:
             raise ValueError(f"{count} {rows} and {length} {name} differ in number")
 
 
 def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Return the number of each key, from 0 without gaps, in the order of first occurrence."""
+    """Return a number for each key: distinct keys are numbered from 0 in order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
-    """Return the number of each row's question.
+    """Return each row's question number.
 
     Args:
-        datasets: Data set of each row; the same key in another data set is another question.
+        datasets: Each row's data set; the same key in another data set is a different question.
         questions: Key of each row's question; a blank key is unique.
 
     Returns:
@@ -44,7 +44,10 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
 
 
 def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the number of each question's data set, int[questions]; `clusters` as from `question_clusters`."""
+    """Return each question's data set number, int[questions].
+
+    `datasets` and `clusters` (from `question_clusters`) have an entry for each row.
+    """
     numbers = {name: number for number, name in enumerate(sorted(set(datasets)))}
     strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.intp)
     strata[clusters] = [numbers[name] for name in datasets]
@@ -54,11 +57,11 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
 def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
     """Return the number of clusters that can vary between draws: all, less one for each data set after the first.
 
-    The only question of a data set is in every draw once, so twenty data sets of one question each have no spread.
+    A data set with a single question contains it once in every draw, so such a question does not vary.
 
     Args:
-        clusters: int[…], clusters behind a statistic, repeated or not.
-        strata: int[clusters of the table], as from `strata_of`.
+        clusters: int[…], clusters that contribute to a statistic; repetitions do not matter.
+        strata: int[clusters in the table], from `strata_of`.
     """
     there = np.unique(clusters)
     return len(there) - max(0, len(np.unique(strata[there])) - 1)
@@ -67,20 +70,21 @@ def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
 def draws(
     strata: NDArray[np.intp], *, resamples: int, seed: int, one_fewer: bool = False
 ) -> Iterator[NDArray[np.float64]]:
-    """Draw clusters with replacement, within each stratum as many as it has.
+    """Draw n clusters with replacement from each stratum of n clusters.
 
-    The spread of a mean over such draws is too small by the factor (n - 1) / n in a stratum of n clusters: by half for
-    data sets of two questions. Drawing one fewer, each weighted n / (n - 1), gives the right spread (Rao and Wu 1988,
-    Journal of the American Statistical Association 83, 231-241).
+    The variance of a mean over these draws is too small by the factor (n - 1) / n, which is one half for two clusters.
+    Drawing n - 1 clusters, each with the weight n / (n - 1), gives the right variance (Rao and Wu 1988, Journal of the
+    American Statistical Association 83, 231-241).
 
     Args:
-        strata: int[clusters], stratum (data set) of each cluster.
+        strata: int[clusters], each cluster's stratum (data set).
         resamples: Total number of draws.
-        seed: Seed of the draws.
-        one_fewer: For means: draw n - 1 of the n clusters of a stratum, weighted up to n; a single one is drawn.
+        seed: Seed for the draws.
+        one_fewer: Draw n - 1 clusters (at least one) instead, with weights that add up to n; for means.
 
     Yields:
-        float64[draws, clusters]: how often each cluster was drawn, or its weight; at most `DRAWS_AT_A_TIME` at a time.
+        float64[draws, clusters]: each cluster's weight, without `one_fewer` the number of times that it was drawn; at
+        most `DRAWS_AT_A_TIME` draws at a time.
     """
     random = np.random.default_rng(seed)
     members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
@@ -90,20 +94,20 @@ def draws(
         for clusters in members:
             taken_each = max(1, len(clusters) - one_fewer)
             drawn = random.integers(len(clusters), size=(len(weights), taken_each))
-            # One draw at a time fits into the cache, ten times as fast as one count over all.
+            # Counting one draw at a time fits into the cache, and is ten times as fast as counting all at once.
             for draw, taken in enumerate(drawn):
                 weights[draw, clusters] = np.bincount(taken, minlength=len(clusters)) * (len(clusters) / taken_each)
         yield weights
 
 
 def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return ratios of sums over drawn clusters of one stratum.
+    """Return ratios of sums over drawn clusters, all from a single stratum.
 
     Args:
         above: float[clusters, columns], terms of the numerators.
         below: float[clusters, columns], terms of the denominators.
         resamples: Number of draws.
-        seed: Seed of the draws.
+        seed: Seed for the draws.
 
     Returns:
         float64[draws, columns]; NaN if a draw's denominator is 0.
@@ -117,13 +121,13 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
 def drawn_values(
     chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
 ) -> dict[Key, NDArray[np.float64]]:
-    """Return float64[draws] of each statistic that `values` computes for a chunk of draws; empty without draws."""
+    """Compute statistics in all chunks of draws with `values`; return float64[draws] by name, empty without draws."""
     found = [values(weights) for weights in chunks]
     return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Join the values of all chunks of draws; empty without draws."""
+    """Join values from all chunks of draws; empty without draws."""
     return np.concatenate(chunks) if chunks else np.array([])
 
 
@@ -131,10 +135,10 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
     """Return the 95 % percentile interval of bootstrap values.
 
     Args:
-        values: float64[resamples]; NaN or infinite if a resample left the statistic undefined.
+        values: float64[resamples]; NaN or infinite if the statistic is undefined in a resample.
 
     Returns:
-        Lower and upper bound; None if fewer than half of the resamples are defined.
+        Lower and upper bound; None if fewer than half of the values are defined.
     """
     defined = values[np.isfinite(values)]
     if not len(values) or len(defined) * 2 < len(values):
@@ -144,9 +148,9 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-# With fewer questions, draws hardly differ: their spread is too small, and 0 with one question.
+# Minimum number of questions for an interval. With fewer, draws hardly differ, and intervals would be too narrow.
 LEAST_QUESTIONS = 10
-# If more draws than this leave a difference undefined, the remaining draws are not a random selection.
+# Maximum share of undefined draws for a p value. With more, the remaining draws are not a random selection.
 MOST_UNDEFINED = 0.05
 
 
@@ -158,9 +162,9 @@ class Estimate:
         value: Point value; NaN if undefined.
         low: Lower bound; NaN without an interval.
         high: Upper bound; NaN without an interval.
-        resamples: Draws behind the interval, which define the statistic; 0 without an interval.
-        undefined: Draws that leave the statistic undefined; not in the interval.
-        questions: Questions behind the value that can vary between draws. There is no interval with fewer than
+        resamples: Number of draws that the interval uses, in which the statistic is defined; 0 without an interval.
+        undefined: Number of draws in which the statistic is undefined.
+        questions: Number of questions that can vary between draws. There is no interval if this is below
             `LEAST_QUESTIONS`, or if more than half of the draws are undefined.
     """
 
@@ -182,7 +186,7 @@ class CellsMean(Estimate):
     """A mean over cells with its 95 % bootstrap interval.
 
     Attributes:
-        cells: Cells in the mean, which define the statistic.
+        cells: Number of cells in the mean, in which the statistic is defined.
         cells_in_all: Number of all cells.
     """
 
@@ -195,16 +199,16 @@ class Difference(Estimate):
     """A paired difference with its 95 % bootstrap interval.
 
     Attributes:
-        p_value: Two-sided: twice the smaller share of draws on either side of 0, with one draw added to each side
-            (Davison and Hinkley 1997, section 4.2), at most 1; NaN without an interval, or if more than
-            `MOST_UNDEFINED` of the draws are undefined.
+        p_value: Two-sided p value: twice the smaller share of draws on either side of 0, with one draw added to each
+            side (Davison and Hinkley 1997, section 4.2), at most 1. NaN without an interval, or if the share of
+            undefined draws is above `MOST_UNDEFINED`.
     """
 
     p_value: float
 
     @property
     def at_floor(self) -> bool:
-        """True if no draw lies on the other side of 0: the p value is the smallest possible with this many draws."""
+        """True if the p value is the smallest possible with this number of draws."""
         return self.resamples > 0 and self.p_value <= 2 / (self.resamples + 1)
 
 
@@ -213,9 +217,9 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
     Args:
         value: The point value.
-        resampled: float64[resamples], NaN if a draw left it undefined.
-        questions: Questions that can vary between draws (`free_clusters`); with fewer than `LEAST_QUESTIONS` there is
-            no interval.
+        resampled: float64[resamples], NaN if the value is undefined in a draw.
+        questions: Number of questions that can vary between draws (`free_clusters`). With fewer than `LEAST_QUESTIONS`
+            there is no interval.
     """
     bounds = interval(resampled) if math.isfinite(value) and questions >= LEAST_QUESTIONS else None
     low, high = bounds or (math.nan, math.nan)
@@ -224,7 +228,7 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
 
 def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
-    """Return a difference with its interval and p value; arguments as for `estimate`."""
+    """Return a difference with its interval and p value; see `estimate` for the arguments."""
     plain = estimate(value, resampled, questions=questions)
     p_value = math.nan
     if plain.resamples and plain.undefined <= MOST_UNDEFINED * len(resampled):

@@ -1,4 +1,4 @@
-"""Combine the labels of several annotators: by their mean, their majority, or the rule of LAVE."""
+"""Combine several annotators' labels by mean, by majority, or by LAVE's rule."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,25 +9,25 @@ from numpy.typing import NDArray
 from gradewire_stats.agreement.rows import RIGHT_FROM
 
 LabelRule = Literal["mean", "majority", "lave"]
-# More labels of one item are a mistake in the file; the matrix has a column for each.
+# Maximum number of labels for an item. More are a mistake in the file, and would make the matrix huge.
 MAX_ANNOTATORS = 1000
 
 
 def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Return lists of labels as a matrix.
+    """Convert lists of labels to a matrix.
 
     Args:
-        labels: Labels of each item by annotator; NaN if an annotator gave none.
+        labels: Each item's labels by annotator; NaN if an annotator gave no label.
 
     Returns:
-        float64[items, annotators], NaN if an item has fewer labels.
+        float64[items, annotators], filled with NaN if an item has fewer labels.
 
     Raises:
         ValueError: An item has more than `MAX_ANNOTATORS` labels.
     """
     width = max(map(len, labels), default=0)
     if width > MAX_ANNOTATORS:
-        raise ValueError(f"an item has {width} labels, at most {MAX_ANNOTATORS} are possible: check the column")
+        raise ValueError(f"an item has {width} labels, but at most {MAX_ANNOTATORS} are possible. Check the column")
     ratings = np.full((len(labels), width), np.nan)
     for item, given in enumerate(labels):
         ratings[item, : len(given)] = given
@@ -39,9 +39,9 @@ def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float
 
     Args:
         ratings: float64[items, annotators], NaN without a label.
-        rule: "mean"; "majority", the most frequent label, or the mean of equally frequent ones; or "lave": 1 if at
-            least 4 of 5 annotators call the answer right (a label of 0.5 or more), 0.5 if 2 or 3 do, else 0; for other
-            numbers of annotators, shares of at least 4/5 and 2/5 (Manas et al. 2024, section 5.1).
+        rule: "mean"; "majority", the most frequent label, or the mean of equally frequent labels; or "lave": 1 if at
+            least 4/5 of the annotators call the answer right (a label of 0.5 or more), 0.5 if at least 2/5 do, else 0
+            (Manas et al. 2024, section 5.1, for five annotators).
 
     Returns:
         float64[items]; NaN for an item without labels.
@@ -58,10 +58,10 @@ def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float
         if rule == "majority":
             return _majority(ratings)
         if rule != "lave":
-            raise ValueError(f"unknown rule {rule!r}: use mean, majority or lave")
+            raise ValueError(f"unknown rule {rule!r}. Use mean, majority or lave")
         if (ratings[given] < 0).any() or (ratings[given] > 1).any():
-            raise ValueError("the rule lave needs labels from 0 to 1: use mean or majority")
-        # Compare whole numbers: a share of 4/5 is not exact in binary.
+            raise ValueError("the rule lave needs labels from 0 to 1. Use mean or majority")
+        # Compare whole numbers, because 4/5 is not exact in binary.
         right = (given & (ratings >= RIGHT_FROM)).sum(axis=1)
         label = np.where(5 * right >= 4 * count, 1.0, np.where(5 * right >= 2 * count, 0.5, 0.0))
         return np.asarray(np.where(labelled, label, np.nan))
@@ -71,7 +71,7 @@ def _majority(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
     items, width = ratings.shape
     if not ratings.size:
         return np.full(items, np.nan)
-    # NaN sorts last and equals nothing, so it never forms a run.
+    # NaN sorts last and never equals another NaN, so NaN values never form a run.
     ordered = np.sort(ratings, axis=1)
     starts = np.ones(ordered.shape, dtype=bool)
     starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

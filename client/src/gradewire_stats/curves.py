@@ -1,4 +1,4 @@
-"""Curves of a metric against labels: ROC, calibration and histograms of scores."""
+"""A metric's ROC curve, calibration curve and score histograms, compared with labels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ class RocCurve:
         false_positive_rate: float64[points], 0 to 1, ascending.
         true_positive_rate: float64[points], 0 to 1, ascending.
         auc: Area under the full curve, before thinning.
-        positives: Rows labelled right.
-        negatives: Rows labelled wrong.
+        positives: Number of rows labelled right.
+        negatives: Number of rows labelled wrong.
     """
 
     false_positive_rate: NDArray[np.float64]
@@ -34,14 +34,11 @@ class RocCurve:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Rows with adjacent scores.
+    """A bin of rows with similar scores.
 
     Attributes:
-        mean_score: Mean of their scores.
-        share_right: Mean of their labels, 0 to 1.
-        rows: Number of rows.
-        low_score: Lowest score.
-        high_score: Highest score.
+        mean_score: Mean score of the rows.
+        share_right: Mean label of the rows, 0 to 1.
     """
 
     mean_score: float
@@ -53,12 +50,12 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationCurve:
-    """Scores against the share of right answers.
+    """The share of right answers by score.
 
     Attributes:
-        bins: Bins with nearly equal numbers of rows, by ascending score; rows with equal scores share a bin.
-        ece: Expected calibration error: mean over the rows of |mean score - share right| of their bin; NaN if a score
-            lies outside [0, 1], because then it is not a probability.
+        bins: Bins with nearly equal numbers of rows, by ascending score. Rows with equal scores are in the same bin.
+        ece: Expected calibration error: mean of |mean score - share right| over the bins, weighted by rows. NaN if a
+            score lies outside [0, 1], because scores are then not probabilities.
     """
 
     bins: Sequence[CalibrationBin]
@@ -67,12 +64,12 @@ class CalibrationCurve:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Histogram of scores by label.
+    """A histogram of scores for each class of labels.
 
     Attributes:
-        edges: float64[bins + 1], common to all labels.
-        counts: int64[bins] by label: "right" (1), "wrong" (0) and "between"; for labels outside [0, 1] "low" and
-            "high", split at their median (the median itself is low).
+        edges: float64[bins + 1], the same for all classes.
+        counts: int64[bins] by class: "right" (label 1), "wrong" (0) and "between". If labels lie outside [0, 1], the
+            classes are "low" (up to the median label) and "high".
     """
 
     edges: NDArray[np.float64]
@@ -81,13 +78,13 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class MetricCurves:
-    """All curves of one metric.
+    """All curves of a metric.
 
     Attributes:
-        roc: None if labels lie outside [0, 1] or one class is missing.
-        calibration: None if labels lie outside [0, 1] or no row has a score.
+        roc: ROC curve; None if labels lie outside [0, 1], or are all right or all wrong.
+        calibration: Calibration curve; None if labels lie outside [0, 1], or no row has a score.
         distribution: Histograms.
-        brier: Mean squared difference of score and label, 0 to 1; NaN if either lies outside [0, 1].
+        brier: Mean squared difference between score and label, 0 to 1; NaN if scores or labels lie outside [0, 1].
     """
 
     roc: RocCurve | None
@@ -108,8 +105,8 @@ def metric_curves(
     Args:
         scores: float64[rows]; NaN for a failed row, which no curve counts.
         labels: float64[rows], finite.
-        bins: Maximum number of bins of the calibration curve.
-        histogram_bins: Number of bins of the histograms.
+        bins: Maximum number of bins in the calibration curve.
+        histogram_bins: Number of bins in the histograms.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -150,10 +147,10 @@ def _calibration(
     scores: NDArray[np.float64], labels: NDArray[np.float64], bins: int, *, probabilities: bool
 ) -> CalibrationCurve:
     values, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    # The middle of a group of equal scores decides the group's bin.
+    # Rows with equal scores are a group. The position of the group's middle decides its bin.
     middle = np.cumsum(counts) - counts / 2
     bin_of_group = np.minimum((middle * bins / len(scores)).astype(np.intp), bins - 1)
-    # Drop bins that a large group leaves empty.
+    # Drop empty bins, which occur next to a large group.
     number = np.unique(bin_of_group, return_inverse=True)[1]
     rows = np.bincount(number[group])
     mean_score = np.bincount(number[group], weights=scores) / rows

@@ -1,8 +1,8 @@
-"""Estimate the mean of a judge's values over all rows from a random sample of judged rows.
+"""Estimate a judge's mean value over all rows from a random sample of judged rows.
 
 Source: prediction-powered inference with a tuned weight, Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient
-Prediction-Powered Inference"; tuned by cross-fitting, as in Zrnic and Candès 2024, "Cross-prediction-powered
-inference". For a finite set of rows it is the regression estimator of survey sampling (Cochran 1977, Sampling
+Prediction-Powered Inference"; tuned by cross-fitting like in Zrnic and Candès 2024, "Cross-prediction-powered
+inference". For a finite set of rows, it equals the regression estimator in survey sampling (Cochran 1977, Sampling
 Techniques, ch. 7).
 """
 
@@ -23,18 +23,17 @@ LEAST_SAMPLED = 10
 
 @dataclass(frozen=True, slots=True)
 class EstimatedMean:
-    """A mean over rows that are only partly judged.
+    """An estimated mean over rows that are only partly judged.
 
     Attributes:
-        value: Estimate of the judge's mean over all of these rows.
-        low: Lower end of the interval for these rows, over other samples of them.
-        high: Upper end.
-        population_low: Lower end of the wider interval for the population from which these rows are a draw.
-        population_high: Upper end.
-        rows: Number of rows.
-        sampled: Judged rows of the sample.
-        known: Rows judged regardless of the sample.
-        weight: Weight of the cheap scores, 0 to 1, tuned on the sample: 0 ignores them, 1 takes them unchanged.
+        value: Estimate of the judge's mean over all rows.
+        low: Lower bound of the interval for these rows, which covers the choice of the sample.
+        high: Upper bound of this interval.
+        population_low: Lower bound of the wider interval for the population that these rows were drawn from.
+        population_high: Upper bound of this interval.
+        sampled: Number of judged rows in the sample.
+        known: Number of rows that were judged regardless of the sample.
+        weight: Weight of the cheap scores, tuned on the sample, from 0 (ignored) to 1 (used unchanged).
     """
 
     value: float
@@ -58,28 +57,28 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
     contents: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> EstimatedMean:
-    """Estimate the mean of `judged` over all rows, from a random sample of them and cheap scores of all.
+    """Estimate the mean of `judged` over all rows, from a random sample of judged rows and cheap scores for all rows.
 
-    The estimate has no bias, however good the cheap scores are; better ones make the interval narrower. Each row's
-    weight is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at random. A small
-    sample of verdicts can miss the rare kind and then has no variance. If all judged values are 0 or 1, intervals are
-    therefore widened by z² more rows, half of them right (Agresti and Coull 1998); the value is unchanged.
+    The estimate is unbiased even if the cheap scores are poor; better scores make the interval narrower. Each row's
+    weight is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at random. In a
+    small sample, all verdicts can be equal, which gives no variance. So if all judged values are 0 or 1, the intervals
+    are widened as if there were z² more rows, half of them right (Agresti and Coull 1998); the value is unchanged.
 
     Args:
-        scores: float[rows], finite, of every row.
+        scores: float[rows], finite, the cheap score of every row.
         judged: float[rows], the judge's values; read only for sampled and known rows.
-        sampled: bool[rows], drawn at random, each row with the same probability.
-        known: bool[rows], judged for another reason (inside a band). Their judged values count unchanged, and the
-            sample represents the others. None: no rows.
-        groups: Group of each row (its question). Rows of a group depend on each other, which widens the population
-            interval. None: rows of a content are a group.
-        contents: Content of each row, by which the sample was drawn: rows of one content are sampled together, as
-            `auto` does, and count as one draw. None: each row was drawn on its own.
+        sampled: bool[rows], True for rows drawn at random, each with the same probability.
+        known: bool[rows], True for rows judged for another reason (inside a band). Their judged values count unchanged,
+            and the sample represents all other rows. None means no rows.
+        groups: Each row's group (its question). Rows in a group depend on each other, which widens the population
+            interval. None means that rows with the same content are a group.
+        contents: Each row's content, if rows with the same content were sampled together, like in `auto`. They count as
+            one draw. None means that each row was drawn separately.
         confidence: Confidence of both intervals, above 0 and below 1.
 
     Raises:
-        ValueError: Columns differ in length, a value that counts is not finite, the confidence is out of range, or
-            fewer than LEAST_SAMPLED rows that are not known are sampled (if there are such rows).
+        ValueError: Columns differ in length, a required value is not finite, the confidence is out of range, or there
+            are rows that are not known, but fewer than LEAST_SAMPLED of them are sampled.
     """
     f, y = np.asarray(scores, np.float64), np.asarray(judged, np.float64)
     drawn = np.asarray(sampled, np.bool_)
@@ -87,7 +86,7 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
     named = [len(column) for column in (groups, contents) if column is not None]
     if {len(f), len(y), len(drawn), len(there), *named} != {len(f)}:
         raise ValueError(
-            f"columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows: use the same rows in all"
+            f"columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows. Use the same rows in all"
         )
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, not {confidence}")
@@ -95,14 +94,15 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
         raise ValueError("no rows to estimate a mean from")
     rest, taken = ~there, drawn & ~there
     if not (np.isfinite(f).all() and np.isfinite(y[there | taken]).all()):
-        raise ValueError("a score is not a finite number: leave such rows out")
+        raise ValueError("a score is not a finite number. Leave such rows out")
     units = np.arange(len(f)) if contents is None else numbered(contents)
     unit_of_taken = numbered(units[taken].tolist())
     count = int(unit_of_taken.max(initial=-1)) + 1
     if rest.any() and count < LEAST_SAMPLED:
-        raise ValueError(f"{count} rows are sampled, at least {LEAST_SAMPLED} are needed: use a larger sample")
+        raise ValueError(f"{count} rows are sampled, but at least {LEAST_SAMPLED} are needed. Use a larger sample")
     tuned = _tuned(f, y, rest, taken, unit_of_taken)
-    # Each row's share of the mean: its known value, or for a sampled row its residual, weighted up to all rows.
+    # A row contributes its known value, or its weighted score plus the mean residual. Each sampled row also contributes
+    # the deviation of its residual, weighted up to all rows.
     shares = np.where(there, y, tuned.slope * f + tuned.residuals.mean())
     shares[taken] += (tuned.residuals - tuned.residuals.mean()) * (rest.sum() / max(1, taken.sum()))
     value = float((y[there].sum() + rest.sum() * tuned.mean) / len(f))
@@ -129,10 +129,10 @@ class _Tuned:
     """The estimate over the rows that are not known.
 
     Attributes:
-        mean: Estimate of the judge's mean over them; 0 without any.
-        slope: Weight of the cheap scores against their mean over all of these rows.
-        weight: Weight of PPI++, against their mean over the unsampled ones.
-        residuals: float64[sampled], from slopes that have not seen the row; one 0 without any.
+        mean: Estimate of the judge's mean over these rows; 0 without such rows.
+        slope: Weight of the cheap scores relative to their mean over all of these rows.
+        weight: Weight in PPI++, relative to the mean over the unsampled rows.
+        residuals: float64[sampled], from slopes that were tuned without the row; a single 0 without sampled rows.
     """
 
     mean: float
@@ -148,7 +148,7 @@ def _tuned(
     taken: NDArray[np.bool_],
     units: NDArray[np.intp],
 ) -> _Tuned:
-    """Tune the slope on other sampled rows than those it is used on, because otherwise it would bias the mean."""
+    """Tune each sampled row's slope on other sampled rows, because otherwise the mean would be biased."""
     places = np.flatnonzero(taken)
     if not len(places):
         return _Tuned(0.0, 0.0, 0.0, np.zeros(1))
@@ -164,7 +164,7 @@ def _tuned(
         covariance = float(np.mean((y[others] - y[others].mean()) * (f[others] - f[others].mean())))
         weight = min(1.0, max(0.0, covariance / (ratio * spread))) if spread > 0 else 0.0
         residuals[part] = y[own] - weight * ratio * f[own]
-        # Without the others, these are a random sample of the remaining rows.
+        # If the rows in `others` are removed, the rows in `own` are a random sample of the remaining rows.
         left = rows - len(others)
         of_left = weight * ratio * (total - f[others].sum()) + left * residuals[part].mean()
         means.append((y[others].sum() + of_left) / rows)
@@ -175,7 +175,7 @@ def _tuned(
 
 
 def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
-    """Return the sum of squares to add for verdicts: z² rows, half of them right."""
+    """Return the sum of squares that z² additional verdicts, half of them right, add; 0 if values are not verdicts."""
     verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
     return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
 
@@ -183,7 +183,7 @@ def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
 def _standard_error(
     residuals: NDArray[np.float64], units: NDArray[np.intp], unseen: float, rest: int, rows: int
 ) -> float:
-    """Return the standard error of the mean over these rows, by drawn unit; 0 if every row is judged."""
+    """Return the standard error of the mean over these rows, from the drawn units; 0 if every row is judged."""
     count, sampled = len(np.unique(units)), len(residuals)
     if not rest or sampled == rest:
         return 0.0
@@ -199,7 +199,7 @@ def _clustered_error(shares: NDArray[np.float64], unseen: float, groups: NDArray
 
 
 def _quantile(confidence: float, sampled: int) -> float:
-    """Return the two-sided quantile of Student's distribution, by expansion (Abramowitz and Stegun 26.7.5)."""
+    """Return the two-sided quantile of Student's t distribution by expansion (Abramowitz and Stegun 26.7.5)."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     degrees = max(1, sampled - 1)
     first = (z**3 + z) / 4

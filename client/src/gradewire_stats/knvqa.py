@@ -1,4 +1,4 @@
-"""Verdicts of evaluators against human verdicts, model by model: the tables of KNVQA-Eval."""
+"""Compare evaluators' verdicts with human verdicts for each model, like the tables in KNVQA-Eval."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,9 @@ class ModelSummary:
 
     Attributes:
         human_rate: Share of right answers by human labels (mean label), 0 to 1.
-        human_rank: Rank of the model by that share, 1 is best, ties share the better rank; None if undefined.
-        mean_length_words: Mean length of its nonempty answers, in words separated by white space; NaN if unknown.
+        human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank; None if undefined.
+        mean_length_words: Mean length of the model's nonempty answers, in words separated by white space; NaN if
+            unknown.
     """
 
     model: str
@@ -34,19 +35,19 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorOnModel:
-    """Verdicts of one evaluator on the answers of one model.
+    """An evaluator's verdicts on a model's answers.
 
     Attributes:
-        rows: Answers with a verdict.
-        failed: Answers without one.
-        estimates: accuracy, f1 (of right answers; the paper calls it Macro-F1), macro_f1 (mean of the F1 of right and
-            of wrong answers), precision, recall, positive_rate (the paper's score).
-        rank: Rank of the evaluator among all on this model by positive rate, as in the paper: 1 is highest, ties share
-            the better rank. None without verdicts.
-        model_rank: Rank of the model among all by this evaluator's positive rate; compare it with `human_rank`.
-        human_rate: Share of right answers among `rows` by human labels (mean label), 0 to 1.
-        human_rank: Rank of the model among all by that share.
-        mean_length_words: Mean length of the answers in `rows`, as in `ModelSummary`.
+        rows: Number of answers with a verdict.
+        failed: Number of answers without a verdict.
+        estimates: accuracy, f1 (for right answers; the paper calls it Macro-F1), macro_f1 (mean F1 for right and for
+            wrong answers), precision, recall, positive_rate (the paper's score).
+        rank: The evaluator's rank among all evaluators by positive rate on this model, like in the paper. 1 is highest,
+            and ties share the better rank; None without verdicts.
+        model_rank: The model's rank among all models by this evaluator's positive rate; compare it with `human_rank`.
+        human_rate: Share of right answers by human labels (mean label), 0 to 1, over the answers with a verdict.
+        human_rank: The model's rank among all models by `human_rate`.
+        mean_length_words: Mean length of the answers with a verdict; see `ModelSummary`.
     """
 
     evaluator: str
@@ -63,7 +64,7 @@ class EvaluatorOnModel:
 
 @dataclass(frozen=True, slots=True)
 class KnvqaTable:
-    """Models, and evaluators on each model, sorted by evaluator."""
+    """Summaries of models, and every evaluator's verdicts on every model, sorted by evaluator."""
 
     models: Sequence[ModelSummary]
     lines: Sequence[EvaluatorOnModel]
@@ -76,12 +77,13 @@ def knvqa_table(
 
     Args:
         rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
-        lengths_words: float64[rows], length of each answer; NaN if unknown. Means leave out empty answers (0).
-        resamples: Draws of whole questions for the intervals.
-        seed: Seed of the draws.
+        lengths_words: float64[rows], each answer's length; NaN if unknown. Means leave out empty answers (length 0).
+        resamples: Number of draws of whole questions for the intervals.
+        seed: Seed for the draws.
 
     Returns:
-        The table. An evaluator's statistics, also the human ones, leave out rows without a verdict and count them.
+        The table. An evaluator's statistics and the human statistics next to them use only rows with a verdict from the
+        evaluator.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -131,12 +133,12 @@ def _lines(
 
 
 def _ranks(values: Sequence[float]) -> list[int | None]:
-    """Return the rank of each value, 1 is highest; None for NaN."""
+    """Return each value's rank, 1 for the highest; None for NaN."""
     return [None if math.isnan(value) else 1 + sum(other > value for other in values) for value in values]
 
 
 def _judged(rows: JudgedRows, metric: str, cell: PartDraws) -> NDArray[np.intp]:
-    """Return the positions in the table of the rows with a verdict of the metric."""
+    """Return the table positions of a part's rows with a verdict from the metric."""
     part = cell.part.rows
     return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
 

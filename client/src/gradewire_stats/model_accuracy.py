@@ -1,4 +1,4 @@
-"""Accuracy of models by data set, from human labels and from metrics: the third table of SMILE."""
+"""Models' accuracy by data set, according to human labels and to metrics, like SMILE's third table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _STATISTICS: tuple[Statistic, ...] = ("positive_rate", "human_rate", "deviation"
 
 @dataclass(frozen=True, slots=True)
 class AccuracyCell:
-    """All labelled answers of one model to one data set, with or without a metric's verdict.
+    """A model's labelled answers to a data set, with or without a metric's verdict.
 
     Attributes:
-        human: Mean label, 0 to 1; NaN if a label of the table lies outside that range.
+        human: Mean label, 0 to 1; NaN if a label in the table lies outside that range.
     """
 
     dataset: str
@@ -27,13 +27,13 @@ class AccuracyCell:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorCell:
-    """A metric's verdicts on the same answers.
+    """A metric's verdicts on a model's answers to a data set.
 
     Attributes:
-        judged: Rows with a verdict.
-        failed: Rows without one.
-        accuracy: Accuracy of the model: the share of answers that the metric calls right, 0 to 1.
-        human: Mean label of the judged rows, 0 to 1.
+        judged: Number of answers with a verdict.
+        failed: Number of answers without a verdict.
+        accuracy: The model's accuracy: the share of judged answers that the metric calls right, 0 to 1.
+        human: Mean label of the judged answers, 0 to 1.
         deviation: `accuracy` minus `human`, -1 to 1.
     """
 
@@ -48,12 +48,12 @@ class EvaluatorCell:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorAccuracy:
-    """A row of the table.
+    """A metric's verdicts on all models and data sets.
 
     Attributes:
-        cells: Cells in the order of the table's cells.
-        mean_absolute_deviation: Mean absolute deviation over the cells that define it, 0 to 1. Chance keeps its draws
-            above 0, so near 0 the interval lies slightly too high.
+        cells: Cells in the order of `ModelAccuracyTable.cells`.
+        mean_absolute_deviation: Mean absolute deviation over the cells that define it, 0 to 1. All draws are above 0 by
+            chance, so the interval of a value near 0 lies slightly too high.
     """
 
     evaluator: str
@@ -63,7 +63,7 @@ class EvaluatorAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class ModelAccuracyTable:
-    """Data sets and models by evaluators."""
+    """The accuracy of models on data sets, by human labels (`cells`) and by metrics (`evaluators`)."""
 
     cells: Sequence[AccuracyCell]
     evaluators: Sequence[EvaluatorAccuracy]
@@ -74,11 +74,12 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
 
     Args:
         rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
-        resamples: Draws of whole questions for the intervals.
-        seed: Seed of the draws.
+        resamples: Number of draws of whole questions for the intervals.
+        seed: Seed for the draws.
 
     Returns:
-        The table. A metric's statistics, also the human one, leave out rows without a verdict and count them.
+        The table. A metric's statistics and the human accuracy next to them use only rows with a verdict from the
+        metric.
 
     Raises:
         MissingScipyError: scipy is not installed.

@@ -1,4 +1,4 @@
-"""Rank models by metrics and by human labels: means by model (SFVE, table 3) and rank correlations over models."""
+"""Rank models by metrics and by human labels: mean scores (SFVE, table 3) and rank correlations over models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,33 +11,34 @@ from gradewire_stats.agreement.rows import JudgedRows, rows_by
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
 
 LEAST_MODELS = 3
-"""Minimum number of models for a correlation: with two it is only 1 or -1."""
+"""Minimum number of models for a correlation, which with two models could only be 1 or -1."""
 MOST_MODELS = 100
 """Maximum number of models for tables, because each draw compares every pair of models."""
-# Number of pairs of models to compare at a time, over all draws.
+# Maximum number of model pairs, over all draws, to compare at a time.
 _PAIRS_AT_A_TIME = 4_000_000
-# Means closer than this differ only by rounding: equal labels summed in another order are still equal.
+# Means are rounded to this number of decimals, because equal labels summed in another order can differ by rounding.
 _DECIMALS = 12
-# Key of the labels among the metrics. No metric has this name.
+# Name for the labels as an additional metric. No metric has this name.
 _HUMAN = "\x00human"
 
 
 @dataclass(frozen=True, slots=True)
 class SystemMeans:
-    """Mean scores of the models under test on some rows.
+    """A metric's mean scores for the models under test, and their correlation with mean labels.
 
     Attributes:
-        means: Mean score of each model, on the rows that the metric scored.
-        failed: Rows that the metric did not score.
-        kendall: tau-b of the two, over the models; NaN for fewer than `LEAST_MODELS`, or if a side is constant.
-        spearman: Rank correlation; NaN in the same cases.
-        pearson: Linear correlation; NaN in the same cases.
+        means: Each model's mean score, over the rows that the metric scored.
+        failed: Number of rows that the metric did not score.
+        kendall: Kendall's tau-b between mean scores and mean labels over the models; like `spearman` and `pearson`, NaN
+            with fewer than `LEAST_MODELS` models, or if a side is constant.
+        spearman: Rank correlation between mean scores and mean labels.
+        pearson: Linear correlation between mean scores and mean labels.
     """
 
     metric: str
     means: Sequence[Estimate]
     people: Sequence[Estimate]
-    """Mean label of each model on the same rows."""
+    """Each model's mean label over the rows that the metric scored."""
     failed: int
     kendall: Estimate
     spearman: Estimate
@@ -46,36 +47,35 @@ class SystemMeans:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """Models by metrics.
+    """Models' mean scores by all metrics, on a data set or on all rows.
 
     Attributes:
-        dataset: Data set of the rows; "" for all rows.
-        models: Models with rows here, in the order of all columns.
-        lines: One row for each metric.
+        dataset: The data set's name; "" for all rows.
+        models: Models that answered here. All sequences of estimates have this order.
+        lines: Mean scores by each metric.
     """
 
     dataset: str
     models: Sequence[str]
     people: Sequence[Estimate]
-    """Mean label of each model, over all rows."""
+    """Each model's mean label, over all rows of the table."""
     lines: Sequence[SystemMeans]
 
 
 def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
-    """Compute means and rank correlations of models, for each data set and over all rows.
+    """Compute models' mean scores and their rank correlations with mean labels, for each data set and over all rows.
 
-    Compare a metric's means between models, but not between metrics, because their scales differ. Over all rows of
-    several data sets, a model that answered the easier ones ranks higher, with annotators and metrics alike.
+    Compare a metric's means between models, but do not compare means between metrics, because metrics have different
+    scales. Over several data sets, models that answered easier data sets rank higher by labels and by metrics.
 
     Args:
-        rows: Scores and labels. A metric's statistics, also its mean labels, leave out rows without a score.
-        resamples: Draws of whole questions, within each data set.
-        seed: Seed of the draws.
+        rows: Scores and labels. A metric's means and mean labels use only rows that the metric scored.
+        resamples: Number of draws of whole questions, stratified by data set.
+        seed: Seed for the draws.
 
     Returns:
-        A table for each data set if there are several, and one over all rows last; empty for fewer than two or more
-        than
-        `MOST_MODELS` models.
+        A table for each data set if there are several, then a table over all rows. Empty with fewer than two models or
+        more than `MOST_MODELS`.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
@@ -115,14 +115,14 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
 
 
 def models_of(rows: JudgedRows) -> list[str]:
-    """Return the models under test, by name, without rows that have none."""
+    """Return the distinct names of the models under test, sorted."""
     return sorted({str(model) for model in rows.models if str(model)})
 
 
 class _Sums:
-    """Sums of a metric by question and model, and the models' means in all draws so far.
+    """A metric's sums by question and model, and the models' means in all draws so far.
 
-    `of_model` is -1 for rows of another data set or without a model.
+    `of_model` is each row's model number; -1 for rows in other data sets or without a model.
     """
 
     def __init__(
@@ -173,13 +173,16 @@ class _Sums:
 
 
 def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return means of scores and labels, float64[2, draws, models], from sums and counts, float64[3, draws, models]."""
+    """Return the means of scores and of labels, float64[2, draws, models].
+
+    `sums` are sums of scores, sums of labels and counts, float64[3, draws, models].
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.round(np.where(sums[2] > 0, sums[:2] / sums[2], np.nan), _DECIMALS))
 
 
 def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return tau-b, Spearman and Pearson of scores with labels, float64[3, draws]."""
+    """Return Kendall's tau-b, Spearman and Pearson between mean scores and mean labels, float64[3, draws]."""
     at_a_time = max(1, _PAIRS_AT_A_TIME // means.shape[2] ** 2)
     found = [
         [how(*means[:, start : start + at_a_time]) for how in (kendall_of, spearman_of, pearson_of)]
@@ -189,19 +192,19 @@ def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _difference_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sign of the difference of each two models, float64[draws, models, models]."""
+    """Return the sign of the difference between every two models, float64[draws, models, models]."""
     return np.sign(values[:, :, None] - values[:, None, :])
 
 
 def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return tau-b over models in every draw.
+    """Return Kendall's tau-b over models in every draw.
 
     Args:
         x: float64[draws, models].
         y: float64[draws, models].
 
     Returns:
-        float64[draws]; NaN for fewer than `LEAST_MODELS`, if a side is constant, or if a model has no mean.
+        float64[draws]; NaN with fewer than `LEAST_MODELS` models, if a side is constant, or if a model has no mean.
     """
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
@@ -212,13 +215,13 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def spearman_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank correlation over models in every draw; arguments and result as in `kendall_of`."""
-    # The sum of these signs is twice the distance of a midrank from the middle.
+    """Return the rank correlation over models in every draw; see `kendall_of` for arguments and result."""
+    # A model's sum of signs is twice the distance between its midrank and the mean rank.
     return pearson_of(_difference_signs(x).sum(axis=2), _difference_signs(y).sum(axis=2))
 
 
 def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the linear correlation over models in every draw; arguments and result as in `kendall_of`."""
+    """Return the linear correlation over models in every draw; see `kendall_of` for arguments and result."""
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Preferences between two answers: evaluators against the majority of annotators (VisIT-Bench, section 4.3)."""
+"""Compare evaluators' preferences between two answers with the annotators' majority (VisIT-Bench, section 4.3)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,15 @@ LENGTH, RANDOM = "length", "random"
 
 @dataclass(frozen=True, slots=True)
 class JudgedPairs:
-    """Pairs of answers A and B to the same instruction.
+    """Pairs of answers A and B to the same instruction, with annotators' votes.
 
     Attributes:
-        choices: Preference of each evaluator, per pair; None if it failed, which leaves the pair out of its statistics.
-        lengths_words: Words of all answers A, and of all answers B, for the baseline that prefers the longer one.
-        instructions: Key of the instruction of each pair: pairs with the same key are drawn together; empty if each has
-            its own. The same words about another image need another key.
+        votes: The annotators' votes on each pair.
+        choices: Each evaluator's choice for each pair; None if the evaluator failed, which leaves the pair out of the
+            evaluator's statistics.
+        lengths_words: Numbers of words in answers A and in answers B, for the baseline that prefers the longer answer.
+        instructions: Key of each pair's instruction. Pairs with the same key are drawn together. If empty, every pair
+            has its own instruction. The same words about another image need another key.
     """
 
     votes: Sequence[Sequence[Choice]]
@@ -33,14 +35,14 @@ class JudgedPairs:
 
 @dataclass(frozen=True, slots=True)
 class StratumAgreement:
-    """Pairs with the same majority among annotators.
+    """An evaluator's agreement on pairs with equally large majorities among the annotators.
 
     Attributes:
-        stratum: Votes for the majority over all votes, as "4/5"; "all" for all pairs with a majority.
-        pairs: Pairs that the evaluator judged.
-        failed: Pairs that it did not judge.
-        ties: Judged pairs that it called a tie, decided by the coin.
-        reproduced: Share of the judged pairs on which it agrees with the majority, 0 to 1.
+        stratum: Votes for the majority and all votes, for example "4/5"; "all" for all pairs with a majority.
+        pairs: Number of pairs that the evaluator judged.
+        failed: Number of pairs that the evaluator did not judge.
+        ties: Number of judged pairs that the evaluator called a tie, so that a coin decided.
+        reproduced: Share of the judged pairs on which the evaluator agrees with the majority, 0 to 1.
     """
 
     stratum: str
@@ -52,7 +54,7 @@ class StratumAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorPairs:
-    """An evaluator, or the baseline "length" or "random", with the surest stratum first and "all" last."""
+    """An evaluator's (or baseline's) agreement by stratum, with the largest majority first and "all" last."""
 
     evaluator: str
     strata: Sequence[StratumAgreement]
@@ -63,9 +65,10 @@ class PreferenceReport:
     """The result of `preference_agreement`.
 
     Attributes:
-        evaluators: The given ones, then "length" if lengths are known, then "random".
-        no_majority: Pairs left out because no choice got more than half of the votes.
-        voted_tie: Pairs left out because the majority called them a tie, which a forced choice cannot reproduce.
+        evaluators: The given evaluators, then the baselines "length" (if lengths are known) and "random".
+        no_majority: Number of pairs left out because no choice got more than half of the votes.
+        voted_tie: Number of pairs left out because the majority voted for a tie, which a forced choice cannot
+            reproduce.
     """
 
     evaluators: Sequence[EvaluatorPairs]
@@ -74,7 +77,7 @@ class PreferenceReport:
 
 
 def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.float64]) -> list[Choice | None]:
-    """Prefer the answer with the higher score; a tie if they are equal, None if one failed (NaN).
+    """Choose the answer with the higher score; a tie if scores are equal, None if a score is NaN.
 
     Args:
         scores_a: float64[pairs].
@@ -89,13 +92,13 @@ def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.floa
 def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PreferenceReport:
     """Measure the share of majority votes that evaluators reproduce.
 
-    Here, and only here, a coin decides an evaluator's tie, to compare it with evaluators that never tie. The coin falls
-    the same way for all evaluators.
+    A coin decides an evaluator's ties, to compare the evaluator with evaluators that never tie. Only this function
+    decides ties. A pair's coin is the same for all evaluators.
 
     Args:
         pairs: Votes and choices.
-        resamples: Draws of whole instructions for the intervals.
-        seed: Seed of coin and draws.
+        resamples: Number of draws of whole instructions for the intervals.
+        seed: Seed for coins and draws.
 
     Raises:
         ValueError: Columns differ in length, a vote or choice is not A, B or tie, or an evaluator has the name of a
@@ -135,7 +138,7 @@ def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """An evaluator in a stratum: bool[pairs with a majority] that it judged, got right, and called a tie."""
+    """Masks for an evaluator in a stratum, each bool[pairs with a majority]: pairs judged, right, and called a tie."""
 
     evaluator: str
     stratum: str
@@ -150,7 +153,7 @@ def _with_baselines(pairs: JudgedPairs, random: np.random.Generator) -> dict[str
     if pairs.lengths_words is not None:
         lengths_a, lengths_b = (np.asarray(words, dtype=np.float64) for words in pairs.lengths_words)
         choices[LENGTH] = choices_from_scores(lengths_a, lengths_b)
-    # Draw again: with the coin of the others this baseline would agree with their ties.
+    # Draw new random numbers, because with the same coins this baseline would agree with the evaluators' ties.
     choices[RANDOM] = ["A" if draw < 0.5 else "B" for draw in random.random(len(pairs.votes))]
     return choices
 
@@ -163,17 +166,17 @@ def _check(pairs: JudgedPairs) -> None:
     lengths |= {"instructions": len(pairs.instructions)} if pairs.instructions else {}
     check_lengths(count, "pairs with votes", lengths)
     if taken := {LENGTH, RANDOM} & pairs.choices.keys():
-        raise ValueError(f"{taken.pop()} is the name of a baseline: give the evaluator another name")
+        raise ValueError(f"{taken.pop()} is the name of a baseline. Give the evaluator another name")
     allowed = {"A", "B", "tie"}
     votes = {vote for given in pairs.votes for vote in given}
     choices = {choice for column in pairs.choices.values() for choice in column if choice is not None}
     for name, values in (("vote", votes), ("choice", choices)):
         if strange := values - allowed:
-            raise ValueError(f"a {name} is {min(map(repr, strange))}: use A, B or tie")
+            raise ValueError(f"a {name} is {min(map(repr, strange))}. Use A, B or tie")
 
 
 def _majority(votes: Sequence[Choice]) -> tuple[Choice | None, str]:
-    """Return the choice of more than half, or None, and its share of the votes."""
+    """Return the choice with more than half of the votes, or None, and the share of the most frequent choice."""
     if not votes:
         return None, ""
     winner, count = Counter(votes).most_common(1)[0]
@@ -186,7 +189,7 @@ def _sureness(stratum: str) -> tuple[float, int]:
 
 
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
-    """Return the share of right ones among the judged, for every mask, from the same draws."""
+    """Return the share of judged pairs that are right, for each evaluator and stratum, all from the same draws."""
     if not len(clusters):
         return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
 

@@ -256,7 +256,7 @@ def test_no_output_takes_the_place_of_the_input(command: Command, tmp_path: Path
         (["--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["--labels", "best"], "'best' is not one of 'mean', 'majority', 'lave'"),
         (["--group-by", "size"], "'size' is not one of"),
-        (["--without-flag", "odd"], "--without-flag leaves no rows: all 10 have such a flag"),
+        (["--without-flag", "odd"], "--without-flag leaves no rows, because all 10 have one"),
     ],
 )
 def test_wrong_options_say_the_way_out(command: Command, tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -281,4 +281,4 @@ def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command:
     assert (found["auc"], found["accuracy"], found["deviation"]) == (None, None, None)
     done = command("agree", tmp_path / "rows.jsonl", "--resamples", "100")
     assert "labels range from 1 to 5, so AUC and statistics of verdicts are missing" in done.stderr
-    assert "Use --label-map to say which labels count as right" in done.stderr
+    assert "Use --label-map to map labels to numbers in [0, 1]" in done.stderr

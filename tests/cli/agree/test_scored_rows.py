@@ -36,7 +36,7 @@ def line(row: Any, scores: Any) -> bytes:
         (line(ROW, {"smile": {**SCORED["smile"], "matched_reference": "x"}}), 'line 1 is not {"row"'),
         (
             line({**ROW, "label": "odd"}, SCORED),
-            "all first labels are unreadable",
+            "the first labels are all unreadable",
         ),
         (line({"prediction": "a"}, SCORED), "no column for references"),
         (

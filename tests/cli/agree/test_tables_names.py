@@ -57,5 +57,5 @@ def test_hostile_names_are_printed_and_written(command: Command, tmp_path: Path)
     assert "\x1b" not in done.output
     assert "[bold]x[/bold]" in done.stdout
     assert "b" * 500 in done.stdout
-    assert "and 74 further flags" in done.stderr
+    assert "and 74 more flags" in done.stderr
     assert json.loads((tmp_path / "figures.json").read_text())

@@ -72,7 +72,7 @@ def test_scores_of_other_items_are_refused(command: Command, tmp_path: Path) -> 
     other = write_rows(tmp_path / "b.jsonl", samples(5, references=["c"]))
     done = command("bench", "ave", other, "--scores", scores)
     assert done.exit_code == 2
-    assert "was made from another text" in done.stderr
+    assert "was made from a different row" in done.stderr
 
 
 def test_the_request_holds_the_parts(command: Command, tmp_path: Path) -> None:

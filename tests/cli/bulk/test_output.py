@@ -194,7 +194,7 @@ def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: C
 def test_a_broken_record_of_a_run_is_refused(bulk: Callable[..., Bulk]) -> None:
     run = bulk(answers(1))
     run.store.write(RUN_NAME, b"{}")
-    with pytest.raises(InputError, match=r"is not a manifest of gradewire.*Use --overwrite to start again"):
+    with pytest.raises(InputError, match=r"is not a gradewire manifest.*Use --overwrite to start again"):
         saved_run(run.store)
 
 

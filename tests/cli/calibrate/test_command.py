@@ -145,7 +145,7 @@ def test_a_probability_is_fitted_and_served(
     assert "gradewire calibrate FILE --metric correctness" in before.message
     done = run(rows, "--metric", "correctness", "--fit-half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
-    assert "rows are few" in done.stderr
+    assert "there are only 138 rows" in done.stderr
     assert "probability minus smile" in done.stdout
     (stored,) = load_built(built / "models", NAME).calibrations
     assert json.loads(stored.fit) == json.loads(fit.read_text())
@@ -297,7 +297,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("rows", "arguments", "says"),
     [
-        (labelled(1, 1, 1), [], "all answers are right: a threshold needs right and wrong answers"),
+        (labelled(1, 1, 1), [], "all answers are right, but a threshold needs right and wrong answers"),
         (labelled(0, 0), [], "no answer is right"),
         (labelled(1, 5), [], "line 2: the label 5 lies outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),

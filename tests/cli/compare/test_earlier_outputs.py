@@ -147,7 +147,7 @@ def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_pat
         ("{", "is not JSON; its facts"),
         ("[]", "its format is not gradewire-manifest/1; its facts"),
         ('{"format": "gradewire-manifest/7"}', "has format gradewire-manifest/7"),
-        ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a text, not a whole number"),
+        ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a string, not a whole number"),
     ],
 )
 def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(

@@ -210,7 +210,7 @@ def test_columns_may_be_called_otherwise(command: Command, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--baseline", "delta"], "no model 'delta'; the models are: alpha, beta, gamma"),
+        (["--baseline", "delta"], "no model 'delta'. The models are alpha, beta, gamma"),
         (["--anchor", "delta"], "no model 'delta'"),
         (["--map", "colour=x"], "--map colour=x: write FIELD=COLUMN"),
     ],

@@ -230,5 +230,5 @@ def test_what_differs_is_named_with_the_way_out() -> None:
         refuse_other_run("out", identity_differences({"by": "a"}, {"by": "b", "tie_margin": 0.0}))
     assert str(refused.value) == (
         "--resume: out was made with other settings: by was a, now b; tie_margin was nothing, now 0.0. To go on, "
-        "use the same, another --out, or --overwrite"
+        "use the same settings, another --out, or --overwrite"
     )

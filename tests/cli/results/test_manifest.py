@@ -136,17 +136,17 @@ def test_figures_that_are_not_defined_are_null(path: Path) -> None:
     ("fields", "message"),
     [
         ({"format": "gradewire-manifest/2"}, "has format gradewire-manifest/2, but this gradewire reads"),
-        ({"format": 1}, "is not a manifest of gradewire"),
-        ({"format": "something/1"}, "is not a manifest of gradewire"),
+        ({"format": 1}, "is not a gradewire manifest"),
+        ({"format": "something/1"}, "is not a gradewire manifest"),
         ({"counts": {}}, "field counts.rows is missing"),
-        ({"counts": {"rows": "many"}}, "counts.rows must be a whole number, not a text"),
+        ({"counts": {"rows": "many"}}, "counts.rows must be a whole number, not a string"),
         ({"counts": {"rows": True}}, "counts.rows must be a whole number, not true or false"),
         (
             {"counts": {"rows": 1, "statuses": {"smile": [1]}}},
             "counts.statuses.smile must be an object, not a list",
         ),
         ({"inputs": [{"path": "a"}, {}]}, "field inputs[1].path is missing"),
-        ({"notes": "one"}, "notes must be a list, not a text"),
+        ({"notes": "one"}, "notes must be a list, not a string"),
         ({"times": None}, "times must be an object, not null"),
         ({"times": TIMES | {"wall_s": True}}, "times.wall_s must be a number, not true or false"),
         ({"cost": {"read_tokens": 1, "written_tokens": 1, "price": False}}, "cost.price must be a number"),
@@ -165,7 +165,7 @@ def test_what_is_no_manifest_is_refused_with_the_field(path: Path, fields: dict[
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "[" * 100_000])
 def test_other_files_are_refused(path: Path, text: str) -> None:
     path.write_text(text)
-    with pytest.raises(ManifestError, match="is not a manifest of gradewire"):
+    with pytest.raises(ManifestError, match="is not a gradewire manifest"):
         read_manifest(path)
 
 

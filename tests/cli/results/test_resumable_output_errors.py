@@ -54,7 +54,7 @@ def test_a_full_device_is_named_with_the_way_on(tmp_path: Path) -> None:
 def test_a_full_standard_output_is_named_with_the_way_out(tmp_path: Path, format_: str) -> None:
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     code, err = gradewire("score", file, "--format", format_, stdout="/dev/full")
-    way_out = "With --out FILE you can continue a run by --resume"
+    way_out = "With --out FILE you can continue a run with --resume"
     assert (code, err) == (2, f"Error: standard output: No space left on device. {way_out}\n")
 
 

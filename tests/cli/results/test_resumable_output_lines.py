@@ -54,7 +54,7 @@ def test_one_line_is_one_definition(line: str) -> None:
     "line", ["cider/1?corpus=prepared&reference_set=prod", "bertscore/1?idf=prepared&model=m@0123&reference_set=prod"]
 )
 def test_over_a_set_whose_content_is_not_named_scores_are_not_mixed(line: str) -> None:
-    with pytest.raises(InputError, match=r"does not name the content \(NAME@DIGEST\).*--overwrite"):
+    with pytest.raises(InputError, match=r"does not name the set's content \(NAME@DIGEST\).*--overwrite"):
         check(line, line)
     with pytest.raises(InputError, match="differs in reference_set"):
         check(line, f"{line}@{DIGEST}")
@@ -68,7 +68,7 @@ def test_another_corpus_is_another_definition() -> None:
 
 def test_who_names_no_metric_is_told_how_to_go_on_with_a_file_of_the_default_before() -> None:
     row = {"scores": {"smile": {"line": "smile:v1/1"}}}
-    told = r"the metrics smile, but .* smile, correctness\. Name .*--metrics smile.*use "
+    told = r"the metrics smile, but .* smile, correctness\. Use .*--metrics smile.*or "
     with pytest.raises(InputError, match=told):
         check_lines(Path("out.jsonl"), row, {"smile": "smile:v1/1", "correctness": "correctness/2"})
 

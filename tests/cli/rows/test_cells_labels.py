@@ -97,7 +97,7 @@ def test_labels_that_nobody_can_read_are_told_before_anything_is_scored(command:
     stub = StubTransport(lambda request: asked.append(request) or answer(request))
     done = command("agree", file, "--resamples", "100", stub=stub)
     assert done.exit_code == 2
-    assert "all first labels are unreadable (line 1: 'so so')" in done.stderr
+    assert "the first labels are all unreadable (line 1: 'so so')" in done.stderr
     assert "--label-map" in done.stderr
     assert not asked
 

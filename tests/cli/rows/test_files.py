@@ -155,7 +155,7 @@ def test_nothing_that_is_written_or_told_has_the_key_of_a_url(
         assert "SECRET" not in text
     manifest = json.loads(written["out.jsonl.manifest.json"])
     assert [each["path"] for each in manifest["inputs"]] == shown
-    assert manifest["notes"][0].startswith(f"{shown[1]}: all first rows are unreadable ({shown[1]} line 1")
+    assert manifest["notes"][0].startswith(f"{shown[1]}: the first rows are all unreadable ({shown[1]} line 1")
     assert shown[0] in manifest["reproduce"]
 
 

@@ -142,7 +142,7 @@ FILES = {
         ".csv",
         b"references,prediction\n2,2.0\na,cat\n",
         [{"references": ["2"], "prediction": "2.0"}, {"references": ["a"], "prediction": "cat"}],
-        says='written as "2.0" and kept so because other cells differ',
+        says='written as "2.0" and left unchanged because other cells differ',
     ),
     "pandas-numpy-scalars": RealFile(
         ".csv", b"references,prediction\n\"[np.str_('cat'), 'kitten']\",a cat\n[np.str_('2')],2\n"
@@ -157,7 +157,7 @@ FILES = {
         ".csv",
         b"references,prediction\ncat,\"['cat', 'dog']\"\n",
         _one(["cat"], "['cat', 'dog']"),
-        says="looks like a list or an object, but is read as one text",
+        says="looks like a list or an object, but is read as one string",
     ),
     "object-as-prediction": RealFile(
         ".csv",
@@ -182,7 +182,7 @@ FILES = {
         ".csv",
         b'references,prediction\n"{cat,kitten}",cat\n',
         _one(["{cat,kitten}"], "cat"),
-        says="look like lists but are read as one text each. If they are lists, write them as JSON",
+        says="look like lists but are read as one string each. If they are lists, write them as JSON",
     ),
     "references-by-line": RealFile(
         ".csv",
@@ -233,7 +233,7 @@ FILES = {
         ".csv",
         b'references,prediction\n"[0, 1]",1\n',
         _one(["0", "1"], "1"),
-        says="'[0, 1]' is read as 2 references. If it is one answer, write it as a list of one text: [\"[0, 1]\"]",
+        says="'[0, 1]' is read as 2 references. If it is one answer, write it as a list of one string: [\"[0, 1]\"]",
     ),
     "polars-separated": RealFile(
         ".csv",
@@ -307,7 +307,7 @@ FILES = {
         ".csv", b"references,prediction\ncaf\xe9,x\n", _one(["café"], "x"), ("--encoding", "cp1252")
     ),
     "excel-dates": RealFile(
-        ".csv", b"references,prediction\n3-May,x\n", _one(["3-May"], "x"), says="'3-May' looks like one of dates"
+        ".csv", b"references,prediction\n3-May,x\n", _one(["3-May"], "x"), says="'3-May' looks like one of the dates"
     ),
     "excel-rounded": RealFile(
         ".csv",

@@ -256,7 +256,7 @@ def test_synthetic_answers_are_used_where_all_rows_have_them(command: Command, t
     assert seen_synthetic(command, file, "--reference-set", "set")[0] == {prepared}
     modes, stderr = seen_synthetic(command, some)
     assert modes == {none}
-    assert "1 rows have unused ones" in stderr
+    assert "synthetic answers of 1 rows are unused" in stderr
 
 
 def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:
@@ -273,4 +273,4 @@ def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("\n")
     done = command("score", file, "--quiet")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored: the input has no rows\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored, because the input has no rows\n")

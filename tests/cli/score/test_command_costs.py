@@ -65,7 +65,7 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
     )
     assert cascade.exit_code == 0, cascade.output
     assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
-    assert "auto: upper estimate, as if its judge graded every row" in cascade.stdout
+    assert "auto: upper bound for a judge that grades every row" in cascade.stdout
     assert "as if" not in alone.stdout
 
 
@@ -115,8 +115,8 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert of_lave[1] == 3 * 24
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
-    assert any("retries come on top" in line for line in rest)
-    assert "1 rows left out: they cannot be scored" in rest
+    assert any(line.startswith("not included: a few capability checks") for line in rest)
+    assert "1 rows left out, because they cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 
 
@@ -172,7 +172,7 @@ def test_what_a_judge_of_another_server_may_think_is_not_known_here(command: Com
     assert done.exit_code == 0, done.output
     assert "and estimated 24 written" in done.stdout
     assert "at most" not in done.stdout
-    assert "judge_reasoning_tokens of that server" in done.stdout
+    assert "the server's judge_reasoning_tokens" in done.stdout
 
 
 def test_what_is_counted_exactly_is_no_estimate() -> None:
@@ -195,7 +195,7 @@ def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tupl
     done = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=PaidStub())
     assert said in done.stdout.splitlines()
     here = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=JudgingStub())
-    assert ("price: none, the judge runs in the server" in here.stdout) == (len(prices) < 4)
+    assert ("price: none, because the judge runs in the server" in here.stdout) == (len(prices) < 4)
 
 
 def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
         refused = command("score", file, "--dry-run", *arguments, stub=PaidStub())
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output
     free = command("score", file, "--dry-run", "--metrics", "smile", stub=PaidStub())
-    assert (free.exit_code, free.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
+    assert (free.exit_code, free.stdout) == (0, "no metric uses a judge, so there are no calls and no cost\n")
 
 
 def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "2400 tokens read and 60 written, price 0.0054, and an unknown number for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
-    assert "the judge's server does not report this run's tokens: price unknown" in done.stderr
+    assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr
 
 
 class Paid(BaseHTTPRequestHandler):

@@ -145,7 +145,7 @@ def test_a_finished_table_of_something_else_is_refused(suffix: str, command: Com
     assert "is complete, so this run scores nothing to summarize" in refused("--summary-json", tmp_path / "s.json")
     for rows in ([*ROWS, ROWS[0]], ROWS[:4], [ROWS[0], {**ROWS[1], "prediction": "new"}, *ROWS[2:]]):
         write_rows(file, rows)
-        assert "differs from the input, which has changed" in refused()
+        assert "differs from the input. The input has changed" in refused()
     out.write_bytes(whole := b"\xff no table")
     assert "is not a table of gradewire score" in refused()
 
@@ -202,7 +202,7 @@ def test_a_run_is_taken_up_with_the_columns_that_it_kept(command: Command, tmp_p
         whole = out.read_bytes()
         out.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
         refused = command("score", file, "--out", out, "--resume", *keeps)
-        said = f"has these columns of the input: {before or 'none'}. --keep-columns names: {after or 'none'}"
+        said = f"has these input columns: {before or 'none'}. --keep-columns names: {after or 'none'}"
         said = said.replace(",", ", ")
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
         assert command("score", file, "--out", out, "--resume", *kept).exit_code == 0
@@ -267,7 +267,7 @@ LISTED = models_pb2.ListModelsResponse(
         (["score", "--metrics", "lave", "--judge", "tiny"], "the server has no judge tiny. Choose one of good"),
         (["agree", "--compare", "smile", "sbert"], "--compare sbert: no such metric. Choose one of smile"),
         (["bench", "accuracy", "--cut", "bleu=0.5"], "--cut bleu: no such metric"),
-        (["agree", "--map", "label=model"], "all first labels are unreadable (line 1: 'big')"),
+        (["agree", "--map", "label=model"], "the first labels are all unreadable (line 1: 'big')"),
     ],
 )
 def test_what_can_be_checked_is_checked_before_anything_is_scored(

@@ -108,7 +108,7 @@ async def test_another_chooser_is_refused_and_nothing_is_lost(tmp_path: Path) ->
 async def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match="line 1 is not a pair of gradewire compare"):
+    with pytest.raises(InputError, match="line 1 is not a pair from gradewire compare"):
         await run(path, LengthChooser(), resume=True)
     assert path.read_text() == line + "\n"
 

@@ -138,7 +138,7 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         done = command("score", "-", "--metrics", *metrics, stub=listing("bleu", "cider"), stdin=rows)
     assert done.exit_code == 0, done.output
     assert ("cider" in read_rows(done.stdout)[0]["scores"]) is there
-    said = "left out of all: cider (it counts the references of the file first, but standard input cannot be read twice"
+    said = "left out of all: cider (it counts the file's references first, but standard input cannot be read twice"
     assert (said in done.stderr) is not there
 
 

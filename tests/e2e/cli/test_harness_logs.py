@@ -81,7 +81,7 @@ def test_a_run_is_taken_up(score: Any, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_dry_run_reckons(name: str) -> None:
     done = run(LOGS / RUNS[name][0], "--from", name, "--metrics", "exact_match", "--dry-run")
-    assert (done.exit_code, done.stdout) == (0, "no metric uses a judge: no calls and no cost\n")
+    assert (done.exit_code, done.stdout) == (0, "no metric uses a judge, so there are no calls and no cost\n")
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -190,7 +190,7 @@ def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[
 def test_a_log_that_is_given_without_from_says_what_it_needs() -> None:
     done = run(LOGS / "inspect/eval/sums.eval", "--metrics", "exact_match")
     assert done.exit_code == 2
-    assert "looks like a log of inspect. Use --from inspect" in done.stderr
+    assert "looks like a log from inspect. Use --from inspect" in done.stderr
     done = run(LOGS / "vlmevalkit/table_GwChoices.xlsx", "--metrics", "exact_match")
     assert done.exit_code == 2
     assert "--from vlmevalkit" in done.stderr

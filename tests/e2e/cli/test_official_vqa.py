@@ -184,7 +184,7 @@ def test_a_row_without_a_score_has_the_id_of_its_question_and_not_that_of_anothe
 def test_results_of_another_form_say_what_they_have(score: Any) -> None:
     question = {"question_id": 1, "question": "What?", "answers": ["cat", "cat", "dog"]}
     done, _, _ = score([{"question_id": 1, "text": "cat"}], {"data": [question]})
-    assert "all first rows are unreadable (" in done.stderr
+    assert "the first rows are all unreadable (" in done.stderr
     assert "results.json result 1 has no answer (its fields: question_id, text))" in done.stderr
 
 
@@ -291,7 +291,7 @@ def test_a_run_is_taken_up_and_its_files_may_be_gzipped(score: Any, tmp_path: Pa
 @pytest.mark.parametrize(
     ("questions", "annotations", "message"),
     [
-        ({"rows": 3}, None, "unknown form"),
+        ({"rows": 3}, None, "unknown format"),
         ({"questions": [{"question": "Who?"}]}, None, "an entry has no question_id"),
         ({"questions": [{"question_id": 1, "question": "a"}] * 2}, None, "question 1 appears twice"),
         ({"questions": [{"question_id": 1, "question": "a"}]}, None, "question 1 has no answers. Use --annotations"),

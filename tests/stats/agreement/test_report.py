@@ -142,7 +142,7 @@ def test_interval_needs_half_of_the_draws() -> None:
 
 
 def test_unknown_metric_in_a_comparison_is_named() -> None:
-    with pytest.raises(ValueError, match="nothing: name scored metrics: good, bad"):
+    with pytest.raises(ValueError, match=r"nothing\. Scored metrics are good, bad"):
         agreement(judged(10), compare=[("good", "nothing")], resamples=5)
 
 

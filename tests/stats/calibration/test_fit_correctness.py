@@ -47,7 +47,7 @@ def test_a_fit_tells_right_from_wrong_on_rows_it_has_not_seen(result: Correctnes
     assert hits > 0.83
     assert result.quality["accuracy"] == pytest.approx(hits, abs=0.06)
     assert result.quality["ece"] < 0.1
-    assert result.warnings == ("480 rows are few: with fewer than 1000, probabilities are rough",)
+    assert result.warnings == ("there are only 480 rows, and probabilities are inaccurate with fewer than 1000",)
     assert {key: result.fit[key] for key in PROVENANCE} == PROVENANCE
 
 

@@ -229,14 +229,14 @@ def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
 def test_what_cannot_be_rated_is_refused() -> None:
     with pytest.raises(ValueError, match="no matches"):
         rate(Matches.of(["x", "y"], [], [], [], []))
-    with pytest.raises(ValueError, match="no model 'z'; the models are: x, y"):
+    with pytest.raises(ValueError, match=r"no model 'z'\. The models are x, y"):
         rate(Matches.of(["x", "y"], [0], [1], [1.0], [0]), reference="z")
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (([0], [1, 0], [1.0], [0]), "1 answers A"),
+        (([0], [1, 0], [1.0], [0]), "columns differ in length: 1 and"),
         (([0], [0], [1.0], [0]), "same model twice"),
         (([0], [2], [1.0], [0]), "outside 0 to 1"),
         (([0], [1], [0.7], [0]), "not 0, 0.5 or 1"),

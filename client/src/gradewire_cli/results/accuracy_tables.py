@@ -1,4 +1,4 @@
-"""Tables of each model's accuracy by metric, next to annotators or the evaluator that replaces them."""
+"""Tables of models' accuracy according to metrics, and to annotators or an evaluator that replaces them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Texts that name the annotators, or the evaluator that replaces them, in tables.
+    """Words for the annotators in tables, or for the evaluator that replaces them.
 
     Attributes:
-        possessive: Text before "accuracy".
-        accuracy_title: Title of the table of their accuracies.
-        judge: A clause that precedes "them".
-        several: Text after "agreement with".
+        possessive: The word before "accuracy".
+        accuracy_title: Title of the table that shows the annotators' accuracy.
+        judge: Subject and verb in the phrase "as annotators judge them".
+        several: Last word of the phrase "agreement with annotators".
     """
 
     name: str = "human"
@@ -33,18 +33,18 @@ class People:
 
     @classmethod
     def evaluator(cls, label: str) -> Self:
-        """Return the texts for an evaluator that replaces annotators."""
+        """Return the words for an evaluator that replaces annotators."""
         title = f"{label}'s accuracy, over all rows that it judged"
         return cls(label, f"{label}'s", title, judge=f"{label} judges", several=label)
 
     @property
     def all_rows(self) -> str:
-        """Row name for all rows."""
+        """Head of the table row or column that covers all rows."""
         return f"{self.name}, all rows"
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """Yield each metric's deviation from the annotators over all cells, and its accuracy with a row for each cell."""
+    """Yield a table of each metric's mean deviation if there are several cells, and a table of accuracy per cell."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(
@@ -100,7 +100,7 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table
 
 
 def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[NamedEstimate]:
-    """Yield all statistics of the tables, for notes on their intervals."""
+    """Yield every estimate in the tables, for notes on the intervals."""
     names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
         yield NamedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
@@ -115,7 +115,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Na
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
-        # If the metric judged all rows, the human value equals the one over all rows.
+        # If the metric judged all rows, the last line of the table already has the human accuracy.
         if any(cell.failed for cell in found.cells):
             yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
     yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

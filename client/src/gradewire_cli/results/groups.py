@@ -1,4 +1,4 @@
-"""Group a run's values for `gradewire score --by`."""
+"""Group a run's values for `gradewire score --group-by`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Settings that are equal for all answers: their means say nothing about the answers.
+# Settings are equal for all answers, so their means are useless.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# A column of ids makes a group for each row. The JSON has them all; tables show only the first.
+# A column of IDs makes one group per row. Tables show the first groups; the JSON contains all.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric on a group's rows, with sum and count of each fractional part of results."""
+    """One metric on a group's rows, with sum and count for each float field in its results."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -38,19 +38,19 @@ class GroupTally(MetricTally):
         """Count a result of an output row."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Counts, positions and bins are integers without a useful mean.
+            # Integers are counts, positions and bins, whose means are useless.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
 
     @property
     def part_means(self) -> dict[str, float]:
-        """Mean of each part over the rows that have it."""
+        """Mean of each float field over the rows that have the field."""
         return {name: total / count for name, (total, count) in self.parts.items()}
 
     @property
     def shares_without_score(self) -> dict[str, float]:
-        """Share of rows with each failure status."""
+        """Share of the group's rows by failure status."""
         return {status: count / self.rows for status, count in self.statuses.items() if status != Status.OK}
 
 
@@ -59,8 +59,8 @@ class GroupColumn:
     """The groups of one grouping.
 
     Attributes:
-        numbers: The number of each group by its values, in order of appearance.
-        groups: The group of each row; -1 for a row that lacks a value.
+        numbers: Index of each group by the group's values, in order of appearance.
+        groups: Group index of each row; -1 if the row lacks a value.
     """
 
     grouping: Grouping
@@ -89,11 +89,12 @@ class GroupColumn:
 
 @dataclass(slots=True)
 class GroupedScores:
-    """All groupings of a run; takes about 12 bytes a row, 8 a score and 150 a question.
+    """All groupings of a run, in about 12 bytes per row, 8 per score and 150 per question.
 
     Attributes:
-        scores: A score for each row by label; NaN if missing.
-        datasets: Data set number of each question.
+        scores: Score of each row, by metric label; NaN if missing.
+        questions: Question index of each row.
+        datasets: Data set index of each question.
     """
 
     columns: Sequence[GroupColumn] = ()
@@ -139,12 +140,12 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping with every metric on every group: first the baseline's groups, then the others by name.
+    """One grouping with every metric on every group. The baseline's groups come first, then other groups by name.
 
     Attributes:
-        outside: Rows without a group, which no line counts.
-        unknown_baseline: The requested baseline if no group has its name; else None.
-        requested: Whether --group-by names the columns; official files are grouped by type anyway.
+        outside: Number of rows that belong to no group.
+        unknown_baseline: The requested baseline if no group has that name; else None.
+        requested: True for --group-by; False for the question types of official files, which always make groups.
     """
 
     columns: Grouping
@@ -165,7 +166,7 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[Table]:
-        """Yield a table for each metric; none if no row has a value."""
+        """Yield a table for each metric, or nothing if there are no groups."""
         for label, lines in self.lines.items():
             if lines:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
@@ -177,7 +178,7 @@ class Breakdown:
         if self.outside:
             yield f"by {by}: {self.outside} rows without {' or '.join(self.columns)} are in no group"
         if self.unknown_baseline is not None:
-            named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_column(self.columns)]}"
+            named = f"the {self.columns[compared_column(self.columns)]} {self.unknown_baseline} (--baseline)"
             yield f"by {by}: no row has {named}. Compared with the first group instead"
         if len(lines) > COMPARED_GROUPS:
             yield f"by {by}: no intervals and differences for more than {COMPARED_GROUPS} groups"
@@ -185,30 +186,30 @@ class Breakdown:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups shown. Use --summary-json for all"
         compared = [line.statistics for line in lines if line.statistics is not None]
         if self.requested and len(compared) > 1 and all(each.paired is None for each in compared):
-            yield f"by {by}: no paired differences, for no group shares a scored question with its baseline"
+            yield f"by {by}: no paired differences, because no group shares a scored question with its baseline"
         if self.requested and compared:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """Return notes on the draws behind intervals, and on missing intervals."""
+        """Return notes on bootstrap draws and missing intervals."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
-        figures = []
+        estimates = []
         for label, lines in self.lines.items():
             for line in lines[:SHOWN_GROUPS]:
                 if line.statistics is None:
                     continue
                 group = " ".join(line.group)
-                figures.append(NamedEstimate(label, "mean", group, line.statistics.mean))
+                estimates.append(NamedEstimate(label, "mean", group, line.statistics.mean))
                 if line.statistics.paired is not None:
-                    figures.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
-        return interval_notes(figures)
+                    estimates.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
+        return interval_notes(estimates)
 
 
 def check_comparable(source: InputFile) -> None:
-    """Raise MissingExtra before scoring if --group-by cannot compute its intervals.
+    """Raise MissingExtra before scoring if --group-by needs numpy for intervals and numpy is not installed.
 
-    For the types of official files, which are not requested, intervals are left out instead.
+    The question types of official files make groups without a request, so they just get no intervals.
     """
     if source.groupings_requested:
         try:
@@ -219,16 +220,16 @@ def check_comparable(source: InputFile) -> None:
             raise MissingExtra(str(error)) from error
 
 
-def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Return statistics of every grouping; compares with the first group if no group has the baseline's name.
+def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:
+    """Return the statistics of every grouping, compared with the baseline, or with the first group if no group has it.
 
-    Leaves out types of official files that no row has.
+    Groupings without a group are skipped unless they were requested.
     """
-    columns = (column for column in collected.columns if asked or column.numbers)
-    return [_breakdown(collected, column, baseline, asked=asked) for column in columns]
+    columns = (column for column in collected.columns if requested or column.numbers)
+    return [_breakdown(collected, column, baseline, requested=requested) for column in columns]
 
 
-def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | None, *, asked: bool) -> Breakdown:
+def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | None, *, requested: bool) -> Breakdown:
     names, place = list(column.numbers), compared_column(column.grouping)
     there = dict.fromkeys(name[place] for name in names)
     first = baseline if baseline in there else next(iter(there), None)
@@ -244,13 +245,13 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # Rows are scored by now: an unknown baseline must not cost the statistics.
+    # All rows are scored by now, so an unknown baseline must not discard the statistics.
     unknown = baseline if baseline is not None and first != baseline else None
-    return Breakdown(column.grouping, column.outside, lines, unknown, asked)
+    return Breakdown(column.grouping, column.outside, lines, unknown, requested)
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Return the index of the column to compare: models, else files, else the first."""
+    """Return the index of the column whose values are compared: model, else file, else the first column."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -270,7 +271,7 @@ def _group_statistics(
 
 
 def _line_document(line: GroupMetric) -> dict[str, Any]:
-    tally, figures = line.tally, line.statistics
+    tally, statistics = line.tally, line.statistics
     mean = {"rows": tally.rows, "scored": len(tally.scores), "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
@@ -279,13 +280,13 @@ def _line_document(line: GroupMetric) -> dict[str, Any]:
         "statuses": dict(tally.statuses),
         "shares_without_score": tally.shares_without_score,
     }
-    if figures is None:
+    if statistics is None:
         return {**mean, **rest}
-    paired = figures.paired
+    paired = statistics.paired
     difference = None
     if paired is not None:
         difference = {"baseline": list(paired.baseline), "shared_questions": paired.questions, **asdict(paired.mean)}
-    interval = None if math.isnan(figures.mean.low) else [figures.mean.low, figures.mean.high]
+    interval = None if math.isnan(statistics.mean.low) else [statistics.mean.low, statistics.mean.high]
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 
@@ -300,7 +301,7 @@ def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table
 
 
 def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
-    """Yield the heads of non-empty columns with functions that make their cells."""
+    """Yield each non-empty column's head, with a function that returns the column's cell for a group."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
@@ -325,7 +326,7 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell of the difference; blank for a baseline, and without shared questions."""
+    """Return a cell about the paired difference; blank for baselines and for groups without shared questions."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from gradewire_stats.bootstrap import Estimate
 
 _FEW_QUESTIONS = (
-    f"no interval and no p value with fewer than {LEAST_QUESTIONS} questions (plus one for each further data set; "
+    f"no interval and no p value with fewer than {LEAST_QUESTIONS} questions (plus one for each additional data set; "
     "use --map question_id=COLUMN to tell questions apart)"
 )
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
-# A file may have any number of cells.
+# Notes list only the first places, because a file may have any number of cells.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
 class NamedEstimate(NamedTuple):
-    """An estimate with its place in the output.
+    """An estimate with the names of its metric, statistic and rows.
 
     Attributes:
-        metric: The metric, pair of metrics or evaluator.
-        cell: The rows: a cell, a model, or all rows.
+        metric: Name of a metric, a metric pair or an evaluator.
+        cell: Name of the rows: a cell, a model or "all rows".
     """
 
     metric: str
@@ -41,41 +41,41 @@ class NamedEstimate(NamedTuple):
     estimate: Estimate
 
 
-def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
-    """Return notes on the draws behind these estimates, on missing intervals, and on undefined draws.
+def interval_notes(estimates: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
+    """Return notes on the estimates' bootstrap draws, missing intervals and undefined draws.
 
-    Lists the statistics in `order` first.
+    Statistics in `order` come first.
     """
-    shown = list(figures)
+    shown = list(estimates)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
-    for figure in shown:
-        by_statistic.setdefault(figure.statistic, []).append(figure.estimate)
+    for named in shown:
+        by_statistic.setdefault(named.statistic, []).append(named.estimate)
     return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
 
 
 def agreement_interval_notes(
     report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
 ) -> list[str]:
-    """Return `interval_notes` for these statistics of a report, over all rows and at these levels."""
-    figures = (
-        NamedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics, levels)
+    """Return `interval_notes` on a report's statistics over all rows and at the given levels."""
+    estimates = (
+        NamedEstimate(who, TITLES[name], cell, each) for who, name, cell, each in _estimates(report, statistics, levels)
     )
-    return interval_notes(figures, TITLES.values())
+    return interval_notes(estimates, TITLES.values())
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
-    """Return the distinct numbers of draws behind each statistic's intervals, ascending."""
+    """Return the distinct draw counts of each statistic's intervals, ascending."""
     made: dict[Statistic, set[int]] = {}
-    for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
+    for _, name, _, each in _estimates(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
             made.setdefault(name, set()).add(each.resamples + each.undefined)
     return {name: sorted(counts) for name, counts in made.items()}
 
 
-def _figures(
+def _estimates(
     report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
-    """Yield every estimate with an interval: metric or pair, statistic, rows, estimate."""
+    """Yield (metric or metric pair, statistic, rows, estimate) for every estimate in a report."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
         every = metric.cells[-1]
@@ -106,14 +106,14 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
     return f"intervals: draws of whole questions, {listed}"
 
 
-def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Yield a sentence for each reason why a value has no interval.
+def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
+    """Yield a sentence for each reason that values have no interval, with the places of these values.
 
-    Names a place alone if all its metrics lack an interval, else with the metrics; names statistics if others have one.
+    A place is followed by metrics if only some metrics lack an interval there, and by statistics in the same way.
     """
-    defined = [figure for figure in figures if not math.isnan(figure.estimate.value)]
-    few = {figure for figure in defined if figure.estimate.bare and figure.estimate.questions < LEAST_QUESTIONS}
-    undefined = {figure for figure in defined if figure.estimate.bare} - few
+    defined = [named for named in estimates if not math.isnan(named.estimate.value)]
+    few = {named for named in defined if named.estimate.bare and named.estimate.questions < LEAST_QUESTIONS}
+    undefined = {named for named in defined if named.estimate.bare} - few
     for why, bare in ((_FEW_QUESTIONS, few), (_UNDEFINED, undefined)):
         if bare:
             yield f"{why}: {_places(defined, bare)}"
@@ -121,7 +121,7 @@ def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # By place, and by metric and place: all statistics, and whether each is meant.
+    # Statistics by place (`shared`) and by metric and place (`own`); True means that the note names the statistic.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:
@@ -136,16 +136,16 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
 
 
 def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name, followed by the meant statistics unless these are all."""
-    meant = [statistic for statistic, is_meant in statistics.items() if is_meant]
-    return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
+    """Return the name, followed by the statistics marked True unless all are."""
+    marked = [statistic for statistic, is_marked in statistics.items() if is_marked]
+    return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 
 
-def undefined_draws(figures: Iterable[NamedEstimate]) -> Iterator[str]:
+def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
     """Yield a sentence on intervals with many undefined draws."""
     missing = [
         f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
-        for who, statistic, place, each in figures
+        for who, statistic, place, each in estimates
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
@@ -157,6 +157,6 @@ def _cut(name: str) -> str:
 
 
 def _first(places: Sequence[str]) -> str:
-    """Return the first places, and the number of further ones."""
+    """Return the first places and the number of remaining places."""
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

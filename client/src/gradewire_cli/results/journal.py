@@ -1,7 +1,7 @@
-"""Files of a run: check them before it begins, lock out other runs, and resume after an interruption.
+"""Check a run's output files before the start, lock out other runs, and resume after an interruption.
 
-Lines are written completely or not at all: a failed write is undone to the last complete line, and the next run removes
-a partial line that a kill leaves.
+Files keep only complete lines. After a failed write, the file is cut back to the last complete line. If a process is
+killed, the next run removes the partial line.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""Suffixes of files with a single format; files without a suffix and devices may have any name."""
+"""Suffixes that each option accepts. Names without a suffix and existing paths (devices too) are always accepted."""
 WAY_ON: Final = "use --resume to continue"
-WAY_OUT: Final = "use the same, another --out, or --overwrite"
+WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
 _NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors of pipes and devices, which cannot be synced."""
+"""Errors from syncing pipes and devices, which cannot be synced."""
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""Errors of file systems that cannot sync a folder, and of unreadable folders: the file system then decides when a
-new name is durable."""
+"""Errors from syncing a folder that is unreadable, or whose file system cannot sync folders. The file system then
+decides when a new name is durable."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuse outputs that would destroy a file, cannot be written, or have another format's suffix.
 
-    Follows links of either kind.
+    A hard or symbolic link counts as the file that it points to.
 
     Args:
-        outputs: Option and file that may be written or removed; the file need not exist, None is skipped.
-        inputs: Input files by their name in messages; "-" is standard input.
+        outputs: Pairs of an option and the file that it may write or remove. The file need not exist; None is skipped.
+        inputs: Input files by the name that messages use; "-" means standard input.
 
     Raises:
-        InputError: An output is an input or another output, its folder is missing, or its suffix belongs to another
-            format.
+        InputError: An output is also an input or another output, its folder is missing, or its suffix belongs to
+            another format.
     """
     given = [(option, path) for option, path in outputs if path is not None]
     for option, path in given:
@@ -89,7 +89,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Return the identity of a regular file; None for missing files and devices, which lose nothing."""
+    """Return a regular file's identity; None for missing files and devices, because a write cannot destroy them."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
@@ -113,7 +113,7 @@ def refuse_existing(*outputs: Path | None) -> None:
 
 
 def refuse_other_run(output: object, differences: Iterable[str], *, way_out: str = WAY_OUT) -> None:
-    """Raise InputError with the differences if another run made an output."""
+    """Raise InputError with the differences if an output was made with other settings."""
     if listed := list(differences):
         raise InputError(f"--resume: {output} was made with other settings: {'; '.join(listed)}. To go on, {way_out}")
 
@@ -131,7 +131,7 @@ def shown_value(value: Any) -> str:
 
 
 def whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield complete lines with their numbers, from 1, and end offsets in bytes; skips a torn last line."""
+    """Yield each complete line with its number (from 1) and end offset in bytes; skip a partial last line."""
     end = 0
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
@@ -148,9 +148,9 @@ def only_run(
 
     Args:
         output: The output's name in messages.
-        lock: The lock file, which names the process; removed at the end.
+        lock: The lock file, which contains the process ID. It is removed at the end.
         way_out: The alternative to waiting, for messages.
-        make: Creates the folder of `lock`, which a run that ends may remove.
+        make: A function that creates the lock file's folder, which another run may remove when it ends.
     """
     if sys.platform == "win32":
         if make is not None:
@@ -182,22 +182,22 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(held, _OWNER_BYTES, 0).decode(errors="replace") or "of unknown number"
+            owner = os.pread(held, _OWNER_BYTES, 0).decode(errors="replace") or "ID unknown"
             os.close(held)
             raise InputError(
                 f"{output}: another run writes it (process {owner}). Wait until it ends, or {way_out}"
             ) from None
         except OSError:
-            pass  # network file systems without locks exclude nobody
+            pass  # a network file system without locks cannot keep other runs out
         if _is_file(lock, held):
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
             return held
-        os.close(held)  # the file was removed meanwhile: its lock excludes nobody
+        os.close(held)  # another run removed the file meanwhile, so this lock keeps no run out
 
 
 def _is_file(path: Path, opened: int) -> bool:
-    """Return whether a path still names an opened file."""
+    """Return True if a path still points to an opened file."""
     try:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
@@ -206,16 +206,16 @@ def _is_file(path: Path, opened: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary name, and rename the file to its own at the end: all or nothing, even on a power cut.
+    """Yield a temporary path, and rename that file to `path` at the end: all or nothing, even on a power cut.
 
-    After the rename, files that this one replaces may be removed.
+    Afterwards the caller may remove files that the new file replaces.
 
     Args:
-        path: The final name.
-        unfinished: The temporary name; None: PATH.new. Always removed at the end.
+        path: The final path.
+        unfinished: The temporary path, which never outlasts this call; None means PATH.new.
 
     Raises:
-        OSError: The file cannot be written; `path` holds the old file or the complete new one.
+        OSError: The file cannot be written; `path` is the old file or the complete new file.
     """
     new = unfinished or path.with_name(f"{path.name}.new")
     try:
@@ -231,7 +231,7 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
 def _sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    if sys.platform == "win32":  # Windows cannot open folders, and journals names
+    if sys.platform == "win32":  # Windows cannot open folders, but journals names itself
         return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -265,7 +265,7 @@ class Journal:
         self._held.close()
 
     def begin(self, at: int = 0) -> None:
-        """Open the file to append after its first `at` bytes; cuts off the rest."""
+        """Open the file for appending after its first `at` bytes, and cut off the rest."""
         with named_errors(self.path):
             self._stream = self.path.open("ab", buffering=0)
             self._end = at
@@ -273,7 +273,7 @@ class Journal:
                 self._stream.truncate(at)
 
     def write(self, lines: bytes) -> None:
-        """Append lines; the operating system has them when this returns.
+        """Append lines, and pass them to the operating system before returning.
 
         Raises:
             InputError: The file cannot be written, for example because the disk is full; only complete lines remain.
@@ -287,7 +287,7 @@ class Journal:
                     written += self._stream.write(lines[written:] if written else lines) or 0
             except BaseException:
                 self._end += lines.rfind(b"\n", 0, written) + 1
-                # Devices cannot undo. If truncating fails too, the next run cuts the torn line.
+                # Devices cannot be truncated. If a file cannot either, the next run removes the partial line.
                 with contextlib.suppress(OSError):
                     self._stream.truncate(self._end)
                 raise

@@ -13,13 +13,13 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""The file's first field. The number grows when an older gradewire would misread the file; new fields do not change it
-and are kept in `RunManifest.others`."""
+"""Value of the file's first field. Its number grows when an older gradewire would misread the file. New fields do not
+raise the number, because an older gradewire keeps them in `RunManifest.others`."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
     list: "a list",
-    str: "a text",
+    str: "a string",
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -33,7 +33,7 @@ class InputDigest:
 
     Attributes:
         bytes: Size; None for standard input, pipes and files on other machines.
-        sha256: 64 hex digits over the bytes; "" if `bytes` is None.
+        sha256: SHA-256 of the content, in 64 hex digits; "" if `bytes` is None.
     """
 
     path: str
@@ -47,7 +47,7 @@ class Versions:
 
     Attributes:
         gradewire: Version of the client that ran the command.
-        server: Version of the engine or server that scored; "" if unknown.
+        server: Version of the engine or server that scored the rows; "" if unknown.
         protocol: Package of the wire format, for example gradewire.v1.
     """
 
@@ -59,12 +59,12 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """Rows by outcome, including kept rows of earlier runs.
+    """Number of rows by outcome, including rows kept from earlier runs.
 
     Attributes:
-        scored_now: Rows that this run scored; None: all.
-        failed: Rows with at least one failure; an empty prediction is not a failure.
-        unscored: Rows that lack at least one score.
+        scored_now: Number of rows that this run scored; None means all.
+        failed: Number of rows with at least one failure; an empty prediction is not a failure.
+        unscored: Number of rows that lack at least one score.
     """
 
     rows: int
@@ -77,13 +77,13 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens and price of the judges of this run.
+    """Tokens that judges used in this run, and their price in the user's currency.
 
     Attributes:
-        unknown_rows: Rows for which the judge's server reports no tokens.
-        read_price: Price of a million tokens read, in the user's currency; None if not given.
-        written_price: Price of a million tokens written; None if not given.
-        price: Price of the known tokens; None if a price was not given.
+        unknown_rows: Number of rows for which the judge's server reported no tokens.
+        read_price: Price per million tokens read; None if not given.
+        written_price: Price per million tokens written; None if not given.
+        price: Price of the reported tokens; None without both prices per million.
     """
 
     read_tokens: int
@@ -96,7 +96,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """Begin and duration of a run.
+    """Start and duration of a run.
 
     Attributes:
         wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
@@ -110,7 +110,7 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine of the command; a server may run elsewhere.
+    """The machine that ran the command; the server may run elsewhere.
 
     Attributes:
         cores: Logical cores that the process may use.
@@ -133,18 +133,18 @@ class RunManifest:
 
     Attributes:
         command: The subcommand, for example "score" or "bench load".
-        metrics: The identifier that reproduces each metric, by label: all parameters, and digests of models and
-            prompts.
-        models: Encoders, graders and judges in those identifiers, as NAME@DIGEST.
-        prompts: Prompts in those identifiers, as NAME@DIGEST.
-        output: The finished output; None unless it is a single file on this machine, and for commands whose outputs are
-            not compared.
-        parameters: Further options that affect the result, by name, as JSON values.
+        metrics: Metric identifiers by label. An identifier contains all that reproduces the metric: parameters, and
+            digests of models and prompts.
+        models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
+        prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
+        output: The finished output file; None if the output is not a single file on this machine, or not one that
+            `gradewire compare` reads.
+        parameters: Other options that affect the result, as JSON values by name.
         cost: Cost of judges; None if no paid judge was called.
-        reproduce: A command that gives the same result, without secrets; "" if unknown.
+        reproduce: A command that reproduces the result, without secrets; "" if unknown.
         notes: Sentences about the input for the user.
-        results: Statistics of the command as JSON values.
-        others: Fields of a newer gradewire's file, kept unchanged.
+        results: The command's statistics as JSON values.
+        others: Unknown fields from a newer gradewire, kept unchanged.
     """
 
     command: str
@@ -186,7 +186,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
     """Return the content of a manifest's file; NaN and infinities become null.
 
     Raises:
-        TypeError: JSON cannot hold a value of `parameters` or `results`.
+        TypeError: A value in `parameters` or `results` has no JSON format.
     """
     document = {"format": FORMAT, **plain(manifest)}
     document |= document.pop(_OTHERS)
@@ -204,16 +204,16 @@ def read_manifest(path: Path) -> RunManifest:
 
 
 def decode_manifest(text: bytes, path: str) -> RunManifest:
-    """Return the manifest in a file's content; errors name `path`. Raises ManifestError as `read_manifest`."""
+    """Decode a manifest file's content. Raises ManifestError like `read_manifest`, with `path` in the message."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"{path} is not a manifest of gradewire: it is not JSON") from error
+        raise ManifestError(f"{path} is not a gradewire manifest: it is not JSON") from error
     written = document.get("format") if isinstance(document, dict) else None
     if not isinstance(written, str) or written.partition("/")[0] != FORMAT.partition("/")[0]:
-        raise ManifestError(f"{path} is not a manifest of gradewire: its format is not {FORMAT}")
+        raise ManifestError(f"{path} is not a gradewire manifest: its format is not {FORMAT}")
     if written != FORMAT:
-        raise ManifestError(f"{path} has format {written}, but this gradewire reads {FORMAT}. Install a newer one")
+        raise ManifestError(f"{path} has format {written}, but this gradewire reads {FORMAT}. Install a newer version")
     known = {each.name for each in fields(RunManifest)}
     others = {name: value for name, value in document.items() if name not in known and name != "format"}
     own = {name: value for name, value in document.items() if name in known}
@@ -225,7 +225,7 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """Return a value of this type from JSON; raises ValueError with the field's name."""
+    """Convert a JSON value to a type; raises ValueError with the field's name."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

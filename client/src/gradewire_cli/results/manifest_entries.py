@@ -1,4 +1,4 @@
-"""Entries of a manifest: clock, machine, digests of files, counts, costs; and the manifest's path."""
+"""Collect a manifest's entries (times, machine, file digests, counts, costs), and find its path."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RunClock:
         )
 
     def machine(self) -> Machine:
-        """Return this machine with its load before the run and now."""
+        """Return this machine with the load before the run and the current load."""
         return Machine(
             processor=_processor(),
             cores=usable_cores(),
@@ -102,14 +102,14 @@ def _memory_bytes() -> int | None:
 
 
 def manifest_path(output: Path) -> Path:
-    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a folder of parts."""
+    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a `gradewire bulk` folder."""
     if output.is_dir():
         return output / "manifest.json"
     return output.with_name(f"{output.name}.manifest.json")
 
 
 def file_digest(path: str | Path) -> InputDigest:
-    """Return size and SHA-256 of a file; other kinds, which may be readable only once, get only their name.
+    """Return a regular file's size and SHA-256; for other files, only the path, because a pipe can be read only once.
 
     Raises:
         OSError: The file exists but cannot be read.
@@ -133,7 +133,7 @@ def versions(server: str = "") -> Versions:
 
 
 def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return models and prompts with a digest in metric identifiers, as NAME@DIGEST, distinct and in order."""
+    """Return the distinct models and prompts that metric identifiers name with a digest, each as NAME@DIGEST."""
     models: dict[str, None] = {}
     prompts: dict[str, None] = {}
     for line in lines:
@@ -153,7 +153,7 @@ row_output_options = (
 
 
 def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
-    """Return the path of --manifest, else one next to the first output that is a file; None without any."""
+    """Return the path given by --manifest, else a path next to the first output file; None without an output file."""
     if given is not None:
         return given
     files = (path for path in outputs if path is not None and (path.is_file() or not path.exists()))
@@ -175,7 +175,7 @@ def save_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, URLs without keys; raises InputError if a file is gone."""
+    """Return digests of input files, with keys removed from URLs; raises InputError if a file cannot be read."""
     found = []
     for path in paths:
         with named_errors(path):
@@ -184,7 +184,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
 
 
 def output_digest(path: Path | None) -> InputDigest | None:
-    """Return the digest of a finished output; None if it is not a file that can be read again."""
+    """Return the digest of a finished output; None if the output is not a regular file."""
     if path is None:
         return None
     (found,) = digests_of([path])
@@ -192,7 +192,7 @@ def output_digest(path: Path | None) -> InputDigest | None:
 
 
 def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Return the options that define rows and kept columns, by name, as JSON values."""
+    """Return the options that define rows and kept columns, as JSON values by name."""
     rows, reading = source.options, source.reading
     return {
         "map": dict(rows.columns),
@@ -224,7 +224,7 @@ def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
 
 
 def tallied_counts(tallies: Mapping[str, MetricTally], *, rows: int) -> RunCounts:
-    """Return the counts of rows with known statuses by metric."""
+    """Return the number of rows, with each metric's statuses and warnings."""
     return RunCounts(rows=rows, **_tallied(tallies))
 
 
@@ -236,7 +236,7 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
 
 
 def cost_of(summary: Summary) -> Cost | None:
-    """Return the judges' cost in this run; None if no paid judge is known."""
+    """Return the judges' cost in this run; None without a judge or prices."""
     prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:

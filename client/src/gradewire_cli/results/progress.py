@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import click
 
-# Terminals show the bar; log files get a line at this interval.
+# Interval between lines in a log; a terminal shows a bar instead.
 LINE_INTERVAL_S = 10.0
 # A judge's rows arrive a few at a time, so the remaining time needs a longer window than the bar's half minute.
 _SPEED_OVER_S = 300.0
@@ -19,7 +19,7 @@ ShowProgress: TypeAlias = Callable[[int, str], None]
 
 
 def rows_per_second(rate: float) -> str:
-    """Return a readable rate, also below one row per second."""
+    """Return a readable rate, with two significant digits below 10 rows per second."""
     return f"{rate:.0f} rows/s" if rate >= 10 else f"{rate:.2g} rows/s"
 
 
@@ -38,15 +38,15 @@ def progress(
 
 
 def _lines(label: str, total: int | None, already: int) -> ShowProgress:
-    """Show a plain line at intervals, with rate and remaining time."""
-    began = told = time.monotonic()
+    """Return a function that prints the rate and remaining time every `LINE_INTERVAL_S`."""
+    began = shown_at = time.monotonic()
 
     def show(rows: int, note: str) -> None:
-        nonlocal told
+        nonlocal shown_at
         now = time.monotonic()
-        if now - told < LINE_INTERVAL_S:
+        if now - shown_at < LINE_INTERVAL_S:
             return
-        told = now
+        shown_at = now
         rate = (rows - already) / (now - began)
         line = f"{label}: {rows} rows, {rows_per_second(rate)}"
         if total is not None:

@@ -1,6 +1,6 @@
-"""Write results as a table: CSV, TSV or Parquet with a column for each value of a row.
+"""Write results as a table: CSV, TSV or Parquet with a column for each value.
 
-A run writes JSONL next to it, which can be resumed, and converts it at the end.
+A run first writes JSONL next to the table, so that it can be resumed, and converts the JSONL at the end.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Columns for programs, so they come last."""
+"""Columns that only programs read; they come last."""
 
 
 def is_table(path: Path) -> bool:
-    """Return whether an output of this name is a table and not JSONL.
+    """Return True if the output's suffix means a table, and False for JSONL.
 
     Raises:
-        InputError: The name has another format's suffix, or pyarrow is missing.
+        InputError: The suffix is unknown, or pyarrow is missing.
     """
     suffix = path.suffix.lower()
     if suffix in _PARQUET:
@@ -45,12 +45,12 @@ def is_table(path: Path) -> bool:
 
 
 def part_of(path: Path) -> Path:
-    """Return the path of a table's unfinished rows."""
+    """Return the path of the JSONL that collects a table's rows during the run."""
     return path.with_name(f"{path.name}.part.jsonl")
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Write an output file's table durably, all or nothing.
+    """Convert the JSONL `rows` to the table `path` durably, all or nothing.
 
     Raises:
         InputError: The table cannot be written.
@@ -69,10 +69,10 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Return the statuses of each row of a table made from these rows with these metrics.
+    """Return each row's statuses from a table, after checking that it has exactly these rows and metrics.
 
     Raises:
-        InputError: The table differs; the message says how.
+        InputError: The table has other rows or metrics; the message says which.
     """
     statuses: list[set[str]] = []
     remaining = iter(rows)
@@ -91,14 +91,13 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed. "
+        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input. The input has changed. "
         "Use another --out, or --overwrite"
     )
 
 
 @contextlib.contextmanager
 def _named_format_errors(path: Path) -> Iterator[None]:
-    """Turn errors of an invalid table into InputError."""
     try:
         yield
     except (csv.Error, ValueError) as error:
@@ -106,7 +105,7 @@ def _named_format_errors(path: Path) -> Iterator[None]:
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table by column name."""
+    """Yield a table's rows, each as cells by column name."""
     if path.suffix.lower() in _PARQUET:
         _, parquet = _pyarrow(path)
         with parquet.ParquetFile(path) as file:
@@ -119,17 +118,17 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an output file; only the first has metric identifiers."""
+    """Yield an output file's rows; only the first row has metric identifiers."""
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with one value per cell: METRIC.KEY for a score, input columns under their own names."""
+    """Flatten a row to cells by column name: METRIC.KEY for a result's fields, and the input's columns."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
-        # A column may have the name of an output's column, in this row or in another.
+        # An input column may share its name with an output column of this row or another row.
         taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
         cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
@@ -173,9 +172,9 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
         "list of int": pa.list_(pa.int64()),
         "list of str": pa.list_(pa.string()),
     }
-    # Mixed types become JSON, for readers expect one type in a column.
+    # Mixed types become JSON, because readers expect one type in a column.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    # Names are text too: escape surrogates instead of replacing them, so that they stay distinct.
+    # Column names may contain surrogates too. Escaping, unlike replacing, keeps names distinct.
     names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
     schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:
@@ -192,14 +191,14 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Return a value in its column's type; replaces lone surrogates, which UTF-8 cannot hold, as CSV does."""
+    """Convert a value to its column's type; replaces lone surrogates, like CSV, because UTF-8 cannot encode them."""
     if value is None:
         return None
     match kind:
         case "json":
             return printable(_json(value))
         case "float":
-            return float(value)  # pyarrow accepts only integers that a float holds exactly
+            return float(value)  # pyarrow accepts only integers that a float represents exactly
         case "str":
             return printable(value)
         case "list of str":

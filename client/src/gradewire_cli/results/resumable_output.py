@@ -1,8 +1,9 @@
-"""The output file: ordered JSON lines that are flushed whole, and resumed after an interruption.
+"""The output file: complete JSON lines in input order, which a run can continue after an interruption.
 
-An interrupted run continues at the end of the file. If rows in the middle must be scored again (the server was down, or
-the input changed), the file is cut before the first of them, and the good rows after it wait in FILE.resume for their
-turn. So the file is always in order and no score is lost: results of rows that left the input stay in FILE.resume.
+An interrupted run continues at the end of the file. Rows in the middle may need scoring again, because the server was
+down or the input changed. The file is then cut before the first such row, and finished rows after it wait in
+FILE.resume for their turn. This keeps the file in order and loses no score: results of rows that are no longer in the
+input stay in FILE.resume.
 """
 
 import contextlib
@@ -24,10 +25,10 @@ from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
-"""Parameters of cider and bertscore that name the corpus for their weights."""
+"""Parameters that name the corpus for the weights of cider and bertscore."""
 _NAMING: Final = ("line", "decided_by")
 """Result fields that begin with a metric's name."""
-# Old output files lack `correct`. These metrics have a score that is itself a verdict.
+# Metrics whose score is the verdict in old output files, which lack `correct`.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"
 
@@ -47,7 +48,7 @@ def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row with its metric identifiers; existing ones stay."""
+    """Return the row with metric identifiers added; existing identifiers stay."""
     known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
     return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
 
@@ -61,9 +62,9 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuse to mix scores of an output file with those of a run that computes other metrics.
+    """Refuse to extend an output file with scores of other metrics.
 
-    Equal identifiers may still mean two corpora: those of a growing set whose content they do not name.
+    Equal identifiers can still mean two corpora, if the reference set grows and the identifiers lack its digest.
 
     Raises:
         InputError: The metrics differ, or may differ; the message says how.
@@ -74,14 +75,14 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
         for label, line in lines.items():
             if counts_over_unknown(line):
                 raise InputError(
-                    f"{path}: {label} counts over a prepared reference set, and its identifier {line} does not name "
-                    "the content (NAME@DIGEST), so the set may have grown. Use another --out, or --overwrite"
+                    f"{path}: {label} counts words in a prepared reference set that may have grown, because {line} "
+                    "does not name the set's content (NAME@DIGEST). Use another --out, or --overwrite"
                 )
         return
     if there.keys() != lines.keys():
         raise InputError(
-            f"{path} has the metrics {', '.join(there)}, but this run computes {', '.join(lines)}. Name those of the "
-            f"file (--metrics {shlex.quote(','.join(there))}), or use another --out, or --overwrite"
+            f"{path} has the metrics {', '.join(there)}, but this run computes {', '.join(lines)}. Use the file's "
+            f"metrics (--metrics {shlex.quote(','.join(there))}), another --out, or --overwrite"
         )
     differing = next(label for label in there if there[label] != lines[label])
     difference = _difference(there[differing], lines[differing])
@@ -110,14 +111,14 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Return whether a metric counts over a prepared corpus of unnamed content, which may grow."""
+    """Return True if a metric counts words in a prepared corpus without a digest, which may grow."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return one line of JSON with readable letters, except lone surrogates, which UTF-8 cannot hold.
+    """Return one line of JSON. Only lone surrogates are escaped, because UTF-8 cannot encode them.
 
     NaN and infinities in kept columns become null.
     """
@@ -125,20 +126,20 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # JSON has the same escapes for surrogates.
+    # Python's escapes for surrogates are valid JSON.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows of an output; only the first row of all keeps the metric identifiers."""
+    """Encode rows; with `first`, the first row keeps its metric identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
 def output_files(output: Path) -> list[Path]:
-    """Return an output's files: itself, or in order the parts in a folder of `gradewire bulk`."""
+    """Return an output's files: the file itself, or the sorted parts in a `gradewire bulk` folder."""
     if not output.is_dir():
         return [output]
-    # If a part was scored again, both may exist; "done" comes before "unanswered".
+    # If a part was scored again, both its files may exist: prefer "done", which sorts before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -146,10 +147,10 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield rows of an output file with their end offset in bytes; skips a torn last line.
+    """Yield the end offset in bytes and the content of each row of an output file; skip a partial last line.
 
-    Adds the first row's metric identifiers to all rows, and current metric names. With `to_go_on`, refuses files with
-    former names, because new rows would have other ones.
+    All rows get the first row's metric identifiers and current metric names. With `to_go_on`, files with former names
+    are refused, because new rows would have current names.
 
     Raises:
         InputError: A line is not an output row, or has former names with `to_go_on`.
@@ -183,13 +184,13 @@ def _refuse_former(path: Path, labels: Iterable[str]) -> None:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of complete lines of an output file, whatever they hold."""
+    """Return the number of complete lines in an output file, whatever they contain."""
     with path.open("rb") as stream:
         return sum(1 for _ in whole_lines(stream))
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Return True if a result is right: by its verdict, or by a score of 1 in older files."""
+    """Return a result's verdict, or in older files True for a score of 1; None without a verdict."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -199,7 +200,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Return True if a result of the row failed for lack of a server or of time, so that a retry may help."""
+    """Return True if a result failed because the server was down or too slow, so that a retry may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
@@ -212,7 +213,7 @@ class ResultsFile:
     """An output file under construction; close it, or use it with `with`.
 
     Attributes:
-        resumed_rows: Existing rows that are not scored again, first in the file, then in FILE.resume.
+        resumed_rows: Number of finished rows at the start of the file, which are not scored again.
     """
 
     path: Path
@@ -228,7 +229,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """The file for good rows that follow rows to be scored again."""
+        """The file for finished rows that follow a row to score again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
@@ -241,7 +242,7 @@ class ResultsFile:
         self._journal.__exit__(*error)
 
     def create(self) -> None:
-        """Begin an empty file in place of an existing one; raises InputError."""
+        """Start an empty file in place of an existing one; raises InputError on failure."""
         self._journal.begin()
         with named_errors(self.path):
             self.aside_path.unlink(missing_ok=True)
@@ -255,7 +256,7 @@ class ResultsFile:
         resume: bool,
         input_rows: int | None = None,
     ) -> Iterator[Row]:
-        """Begin the file, or continue it as `resume` does; return the rows still to score."""
+        """Start the file, or continue it with `resume`; return the rows still to score."""
         if not resume:
             self.create()
             return rows
@@ -269,10 +270,10 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Find the finished rows; changes nothing if it raises.
+        """Continue the file after its finished rows; an error leaves it unchanged.
 
         Returns:
-            Rows that were read and are not finished: at most one, unless the file's first finished row comes late.
+            Unfinished rows that were read from `rows`: at most one, unless the file's first finished row comes late.
 
         Raises:
             InputError: The file was made with other settings, from another input, or cannot be written.
@@ -304,7 +305,7 @@ class ResultsFile:
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
-                # Add the rows that already wait there.
+                # `finished` includes rows that already wait in FILE.resume.
                 self._gather(finished)
                 self._aside_stream = self.aside_path.open("rb")
             else:
@@ -314,7 +315,7 @@ class ResultsFile:
         return pending
 
     def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
-        """Yield the file's results, then those of FILE.resume, each with file, begin and end in bytes."""
+        """Yield (file, start, end, result) for the output and then FILE.resume; start and end are byte offsets."""
         for source in filter(Path.exists, (self.path, self.aside_path)):
             begin = 0
             for end, result in read_results(source, to_go_on=True):
@@ -330,8 +331,8 @@ class ResultsFile:
         )
         if there != given:
             raise InputError(
-                f"{self.path} has these columns of the input: {there}. --keep-columns names: {given}. Use the same, or "
-                "another --out"
+                f"{self.path} has these input columns: {there}. --keep-columns names: {given}. Use the same columns, "
+                "or another --out"
             )
 
     def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
@@ -344,7 +345,7 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Read until a row of the input is in the file; a file without any belongs to another input."""
+        """Return input rows up to the first finished row; raises InputError if no input row is finished."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []
@@ -358,7 +359,7 @@ class ResultsFile:
         raise InputError(f"{self.path} has {len(finished)} finished rows, but none is in this input: {_OTHER_INPUT}")
 
     def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Write the rows at these places into FILE.resume."""
+        """Rewrite FILE.resume with the rows at these places (file and byte offset)."""
         self._aside = {}
         with contextlib.ExitStack() as stack:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
@@ -372,7 +373,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """Return a row's result from FILE.resume if it has the same content; else None."""
+        """Return the result of a row with the same content from FILE.resume, or None."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -389,7 +390,7 @@ class ResultsFile:
         """Complete the file after its last row.
 
         Returns:
-            A sentence on earlier results that match no row of the input and stay in FILE.resume; "" without any.
+            A sentence on earlier results that match no input row and stay in FILE.resume; "" if all match.
 
         Raises:
             InputError: The file cannot be written.

@@ -1,4 +1,4 @@
-"""Summarize a run: means with intervals, failures by reason, notes; as text and as a document."""
+"""Summarize a run, as text and JSON: means with intervals, failures by reason, and notes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-# A smaller gap between a mean and a share of rows is not misleading.
+# Smallest gap between a mean and the share of right answers that needs a note.
 _FAR = 0.05
 
 
@@ -38,11 +38,11 @@ class Summary:
     """All metrics over the rows so far.
 
     Attributes:
-        failed_rows: Rows with at least one failure; an empty prediction is not a failure.
-        unscored_rows: Rows that lack at least one score.
-        texts: Texts of this run by their source; a judge's texts are in its tally.
-        seconds: Seconds by stage for the same rows; shared work counts fully for each row.
-        prices: Prices of the judges' tokens; None if no cost is known.
+        failed_rows: Number of rows with at least one failure; an empty prediction is not a failure.
+        unscored_rows: Number of rows that lack at least one score.
+        texts: Number of strings that this run encoded or found in a cache, by source; judges have their own tally.
+        seconds: Seconds that this run's rows spent in each stage; shared work counts fully for each row.
+        prices: Prices of the judges' tokens; None if unknown.
     """
 
     rows: int = 0
@@ -88,7 +88,7 @@ class Summary:
 
 
 def result_notes(summary: Summary) -> Iterator[str]:
-    """Yield a sentence on means far from the share of right answers, and the next step for uncalibrated verdicts."""
+    """Yield notes on means far from the share of right answers, and on how to calibrate uncalibrated verdicts."""
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
@@ -105,7 +105,7 @@ def result_notes(summary: Summary) -> Iterator[str]:
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
             yield (
-                f"{label} is {ScoreWarning.UNCALIBRATED}: its verdict threshold was not fitted to this encoder. "
+                f"{label} is {ScoreWarning.UNCALIBRATED}, because its threshold was not fitted to this encoder. "
                 f"Run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
             )
 
@@ -116,11 +116,11 @@ def _is_probability(tally: MetricTally) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """Facts of a run besides its scores.
+    """A run's command, place, times and notes, for the summary.
 
     Attributes:
-        command: The command that gives the same scores; "" without scores.
-        server_version: gradewire version of the server; "" if unknown.
+        command: The command that reproduces the scores; "" without scores.
+        server_version: The server's gradewire version; "" if unknown.
         notes: Sentences about the input's cells for the user.
     """
 
@@ -134,7 +134,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary for --summary-json, over all rows including earlier runs; NaN becomes null."""
+    """Return the summary of all rows, including earlier runs, for --summary-json; `write_json` makes NaN null."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -185,7 +185,7 @@ def _print_means(summary: Summary) -> None:
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
-    """Print the summary of all rows, including those of earlier runs."""
+    """Print the summary of all rows, including earlier runs."""
     _print_means(summary)
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
@@ -227,7 +227,7 @@ def _uncertain_text(tally: MetricTally) -> str:
     return (
         text
         if tally.uncertain == judged
-        else f"{text}; of the others, the share right is {number(tally.share_right_certain)}"
+        else f"{text}. The share right among the other verdicts is {number(tally.share_right_certain)}"
     )
 
 

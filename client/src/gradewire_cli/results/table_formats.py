@@ -38,9 +38,9 @@ _LATEX_ESCAPES = {
     **{letter: f"\\{letter}" for letter in "{}$&#_%"},
 }
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX_ESCAPES)))
-# LaTeX draws two of these as one sign: a dash, a quotation mark.
+# LaTeX joins two of these characters into one dash or quotation mark.
 _LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
-# A minus sign, not a hyphen: it precedes a number and follows nothing.
+# A minus sign, unlike a hyphen, precedes a digit and follows a space, a bracket or nothing.
 _LATEX_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
@@ -48,7 +48,7 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as GitHub Markdown with bold titles, and the notes as a literal block."""
     blocks = []
     for table in tables:
-        # Wide tables stay whole: pages scroll them.
+        # Wide tables need no split, because web pages scroll them.
         rule = f"|{'---|' * table.heads}{'---:|' * (len(table.columns) - table.heads)}"
         lines = [f"**{table.title}**", "", _markdown_row(table.columns), rule]
         blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
@@ -66,9 +66,9 @@ def _markdown_row(cells: Sequence[Cell]) -> str:
 
 
 def to_tidy_csv(tables: Iterable[Table]) -> str:
-    """Return a line for each cell: table, row, column, the number with its interval and p value, and its text.
+    """Return CSV with a line for each cell: table, row, column, number, interval, p value, text.
 
-    Undefined numbers and missing intervals are empty cells.
+    Undefined numbers and missing intervals are empty.
     """
     stream = io.StringIO()
     writer = csv.writer(stream)
@@ -79,7 +79,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # A rank before the name, in a column without a head, changes with every new model: leave it out.
+    # A rank in a headless column before the name changes with every new model, so leave it out.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -126,19 +126,19 @@ def _float(table: Table) -> str:
 
 def _latex_row(cells: Sequence[Cell]) -> str:
     row = " & ".join(escaped(str(cell)) for cell in cells)
-    # A line end in LaTeX takes options: [ and * after it would be read as such.
+    # LaTeX would parse [ or * after the previous line's \\ as an option.
     return rf"{{}}{row} \\" if row.startswith(("[", "*")) else rf"{row} \\"
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line with all LaTeX commands escaped."""
+    """Return a string on one line, with LaTeX's special characters escaped."""
     pieces = _LATEX_MINUS.split(" ".join(_written(text).split()))
     literal = (_LATEX_SPECIAL.sub(lambda found: _LATEX_ESCAPES[found[0]], piece) for piece in pieces)
     return "$-$".join(_LATEX_LIGATURE.sub(r"\1{}", piece) for piece in literal)
 
 
 def _written(text: str) -> str:
-    """Return the text without control characters and surrogates, at which TeX stops."""
+    """Replace control characters and surrogates, which stop TeX."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
@@ -151,7 +151,7 @@ def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def write_tables(
     files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
 ) -> None:
-    """Write the files of `table_files`: JSON with all values, and tables in three formats; raises InputError."""
+    """Write the requested files: JSON with all values, and tables in three formats; raises InputError on failure."""
     if (path := files["--json"]) is not None:
         write_json(path, document)
     if (path := files["--markdown"]) is not None:
@@ -168,7 +168,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file; lone surrogates, which UTF-8 cannot hold, become question marks.
+    """Write a UTF-8 file; lone surrogates become question marks.
 
     Raises:
         InputError: The file cannot be written.
@@ -178,7 +178,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON can hold; NaN and infinities become None."""
+    """Convert a value to JSON types; NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Tables of values: one model for terminal, files and pages; rich is imported when needed."""
+"""Tables for the terminal, files and HTML pages; rich is imported only for printing."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTIC
 _GAP_CHARACTERS = 3
 
 ALL_ROWS = "all rows"
-# The name of rows without a data set or model that others have.
+# Name for rows without a data set or model if other rows have one.
 NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
-# Width of tables without a terminal, where no cell folds.
+# Width of tables that go to a file or pipe.
 LOG_COLUMNS = 160
 FURTHER_TABLES = "further tables: --all-tables"
 SHOWN_PAIRS = 6
-"""Maximum number of annotator pairs in tables and pages: those with most items. Pairs grow with the square."""
+"""Maximum number of annotator pairs in tables and pages, because pairs grow with the square of the annotators. The
+pairs with most items are shown."""
 # Width of a table's edges in a terminal.
 _EDGE_CHARACTERS = 2
 
@@ -52,10 +53,10 @@ class Value:
 
     Attributes:
         value: The exact number; NaN if undefined.
-        low: Lower bound of the 95 % interval; NaN without one.
+        low: Lower bound of the 95 % interval; NaN without an interval.
         high: Upper bound; NaN without an interval.
-        p_value: The p value of a difference; NaN without one.
-        notes: Notes that follow the number: its p value, the cells of a mean.
+        p_value: The p value of a difference; NaN if undefined.
+        notes: Notes after the number, such as its p value.
     """
 
     text: str
@@ -67,7 +68,7 @@ class Value:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return everything in one line for a terminal."""
+        """Return number, interval and notes on one line for a terminal."""
         # Omit the 0 before the point, to make intervals easier to read.
         bounds = ", ".join(re.sub(r"^(-?)0\.", r"\1.", bound) for bound in self.bounds)
         return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.notes])
@@ -82,11 +83,11 @@ Cell = Value | str
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of values and texts.
+    """A table of values and strings.
 
     Attributes:
-        columns: Heads; line breaks in them apply in the terminal.
-        rows: Cells; the first ones of each row name it and repeat if the table is cut.
+        columns: Column heads; only a terminal shows their line breaks.
+        rows: Cells of each row. The first `heads` cells name the row and repeat if the table is cut.
         heads: Number of cells that name a row.
         explained: Explanations of columns by head, for pages.
         filters: Each row's values for a page's selection boxes; empty without boxes.
@@ -101,7 +102,10 @@ class Table:
     note: str = ""
 
     def cut(self, width: int) -> Iterator[Table]:
-        """Yield the columns in as few tables of at most `width` characters as possible, each with a value."""
+        """Split wide tables by column: yield as few tables of at most `width` characters as possible.
+
+        Each table has at least one column of values, even if that exceeds `width`.
+        """
         widths = [
             max(len(line) for cell in column for line in str(cell).split("\n"))
             for column in zip(self.columns, *self.rows, strict=True)
@@ -155,7 +159,7 @@ def bare(estimate: Estimate) -> Value:
 
 
 def differing(difference: Difference) -> Value:
-    """Return a difference, its interval and p value; differences are small, so they get one more digit."""
+    """Return a difference with its interval and p value, and one more digit because differences are small."""
     numbers = (difference.value, difference.low, difference.high, difference.p_value)
     if math.isnan(difference.value):
         return Value(UNDEFINED, *numbers)
@@ -171,30 +175,30 @@ def p_of(difference: Difference) -> Value:
     if math.isnan(difference.p_value):
         return Value("no p")
     if difference.p_value >= 0.001 and difference.at_floor:
-        # With few draws, the p value has a lower limit; round it up, so that the text is true.
+        # With few draws, the p value has a lower limit; rounding it up keeps the statement true.
         return Value(f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}", p_value=difference.p_value)
     return p_value(difference.p_value)
 
 
 def p_value(value: float) -> Value:
-    """Return a p value; smaller ones than 0.001 are not written out."""
+    """Return a p value; values below 0.001 become "p < 0.001"."""
     if math.isnan(value):
         return Value(UNDEFINED)
     return Value("p < 0.001" if value < 0.001 else f"p = {value:.3f}", p_value=value)
 
 
 def of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean of cells, with the number of its cells unless these are all."""
+    """Return a mean over cells, with the cell count unless it covers all cells."""
     return value if cells in {0, cells_in_all} else value.beside(f"{cells} of {cells_in_all}")
 
 
 def cells_mean(mean: CellsMean) -> Value:
-    """Return a mean of cells with its interval, and the number of its cells unless these are all."""
+    """Return a mean over cells with its interval, and the cell count unless it covers all cells."""
     return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
-    """Return a name for each cell by its level, so that rows without data set or model never pass for all rows."""
+    """Name each cell by its level; rows without a data set or model are "(none)", never "all rows"."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
     return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
 
@@ -204,9 +208,10 @@ def _name_of_line(cell: CellAgreement) -> str:
 
 
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
-    """Return data set and model of each cell ("" if its rows have none), joined by `between`.
+    """Return each cell's data set and model, joined by `between`.
 
-    Takes all cells of a table at once: leaves out a part that all cells lack.
+    `pairs` are all cells of a table, with "" for a missing data set or model. If all cells lack a data set, names omit
+    it; the same holds for models.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):
@@ -253,7 +258,7 @@ def print_table(
 
 
 def columns_of(stream: TextIO) -> int:
-    """Return the width of the terminal, or of a log without one."""
+    """Return the terminal's width, or `LOG_COLUMNS` without a terminal."""
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 

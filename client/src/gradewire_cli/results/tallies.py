@@ -1,4 +1,4 @@
-"""Counts of a run by metric: scores, verdicts, statuses, and the work of judges."""
+"""A run's tallies by metric: scores, verdicts, statuses, and judges' calls and tokens."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gradewire_stats.estimated_mean import EstimatedMean
 
 _DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""Fields that `auto` samples by."""
+"""Fields whose content decides if `auto` samples a row."""
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
-"""Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
+"""Minimum number of rows for a normal interval, which then agrees with the bootstrap to all printed digits."""
 
 
 def asks_judge(label: str) -> bool:
@@ -41,7 +41,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote in this run, and the number of rows whose tokens are unknown."""
+    """Tokens that judges read and wrote; `rows` counts rows with known tokens, `unknown_rows` all other rows."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -67,11 +67,11 @@ class PaidTokens:
             self.unknown_rows += 1
 
     def text(self, prices: JudgePrices | None) -> str:
-        """Return a sentence on the tokens, and their price if known; "" without any."""
+        """Return a sentence on the tokens, with their price if known; "" if no judge was called."""
         if not self:
             return ""
         if not self.rows:
-            return "the judge's server does not report this run's tokens: price unknown"
+            return "the judge's server does not report this run's tokens, so the price is unknown"
         text = f"this run used {self.read} tokens read and {self.written} written"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"
@@ -80,18 +80,18 @@ class PaidTokens:
 
 @dataclass(slots=True)
 class JudgeTally:
-    """A judge's part in one metric over the rows so far.
+    """A judge's verdicts, tokens and times for one metric over the rows so far.
 
     Attributes:
-        judged: Scored rows that the judge decided.
-        ruled: Scored rows that a rule decided.
+        judged: Number of scored rows that the judge decided.
+        ruled: Number of scored rows that a rule decided.
         used: Tokens of the judged rows; the fixed prompt counts for each row.
-        paid: Tokens of rows of this run for which a judge was called and gave a score.
-        masses: Total probability of the labels, if the backend reports it.
-        remembered: Rows of this run whose answers were all cached.
-        timed: Rows of this run for which a judge was called.
+        paid: Tokens of rows for which this run called a judge and got a score.
+        masses: Each row's total label probability, if the backend reports it.
+        remembered: Number of this run's rows whose judge answers were all cached.
+        timed: Number of this run's rows for which a judge was called.
         inference_s: Seconds in the judge for the timed rows.
-        queue_s: Seconds in its queue for the timed rows.
+        queue_s: Seconds in the judge's queue for the timed rows.
     """
 
     judged: int = 0
@@ -105,7 +105,7 @@ class JudgeTally:
     queue_s: float = 0.0
 
     def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
-        """Count a result, and its costs if it is of this run."""
+        """Count a result, and its costs if this run computed it (`score` is not None)."""
         if result["score"] is not None:
             if result.get("decided_by") == "rule":
                 self.ruled += 1
@@ -127,7 +127,7 @@ class JudgeTally:
             self.remembered += 1
 
     def text(self, prices: JudgePrices | None = None) -> str:
-        """Return a readable line; "" if nothing was judged. `prices` is as in `PaidTokens.text`."""
+        """Return a readable line, with the cost if `prices` are given; "" if nothing was judged."""
         if not self.judged + self.ruled:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
@@ -155,7 +155,7 @@ def is_cascade(label: str) -> bool:
 
 
 class _DecidedRow(NamedTuple):
-    """A scored row of `auto`; a judge's numbers are NaN if it was not called."""
+    """A row that `auto` scored; the judge's values are NaN if no judge was called."""
 
     score: float
     verdict: float
@@ -169,7 +169,7 @@ class _DecidedRow(NamedTuple):
 
 @dataclass(slots=True)
 class CascadeTally:
-    """`auto` over the rows so far; `failed` counts calls in `judge_calls` without a grade."""
+    """Decisions of `auto` over the rows so far; `failed` is the number of `judge_calls` without a grade."""
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     judge_calls: int = 0
@@ -177,7 +177,7 @@ class CascadeTally:
     _rows: list[_DecidedRow] = field(default_factory=list)
 
     def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
-        """Count a result of this row; without a row, it is unlike any other."""
+        """Count a row's result; without `row`, its content counts as unique."""
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
@@ -202,7 +202,7 @@ class CascadeTally:
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Return the judge's mean score and share right if it judged all rows; empty without a large sample.
+        """Estimate the mean score and share right that the judge would give on all rows; empty for a small sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
@@ -266,10 +266,10 @@ class MetricTally:
     """One metric over the rows so far.
 
     Attributes:
-        certain: Number of rows by verdict, without those marked UNCERTAIN.
+        certain: Number of rows by verdict, without rows marked UNCERTAIN.
         examples: First message for each status, with the row's id.
         judge: The judge's tally; None if the metric needs no judge.
-        cascade: The tally of deciders; None for all metrics but auto.
+        cascade: The tally of auto's decisions; None for other metrics.
     """
 
     line: str = ""
@@ -283,7 +283,7 @@ class MetricTally:
     cascade: CascadeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Count a result of the row `identifier`; from `row`, `auto` finds equal rows."""
+        """Count the result of the row with this ID; `auto` needs `row` to recognize equal rows."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
@@ -326,7 +326,7 @@ class MetricTally:
 
     @property
     def share_right_certain(self) -> float:
-        """Share of right verdicts among the certain ones."""
+        """Share of right verdicts among certain verdicts."""
         return _share_right(self.certain)
 
     @property

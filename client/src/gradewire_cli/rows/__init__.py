@@ -1,1 +1,1 @@
-"""Read input: files, their rows and labels."""
+"""Read input files, rows and labels."""

@@ -1,4 +1,4 @@
-"""Read cells: human labels, and values that table libraries and spreadsheets changed, with notes on them."""
+"""Read human labels and other cells, and note values that table libraries or spreadsheets changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_WORDS: Mapping[str, float] = {}
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
-"""A whole number in a column that a table library made floats."""
+"""A whole number that a table library wrote as a float."""
 _FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
 _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
 
@@ -35,7 +35,7 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that may mean a missing value or an answer."""
+"""Words that may be an answer or mean a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "dates that a spreadsheet made": re.compile(
@@ -44,27 +44,27 @@ _CHANGED: Final = {
     "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Separators of references in one cell, with the share of cells above which they count as separators."""
+"""Possible separators between references, with the share of cells that must contain one before a note suggests it."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
-"""Lists from databases, lists in other notations, and series as table libraries print them."""
+"""Lists in a database's or another notation, and series printed by table libraries."""
 _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """Counts of what was left out by reason, with the first position for each."""
+    """Number of skipped rows by reason, with each reason's first position."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Count another one."""
+        """Count a skipped row at `place`."""
         self.counts[reason] += 1
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """Return a sentence for each reason; `what` is a plural noun."""
+        """Return a sentence for each reason; `what` is a plural noun such as "rows"."""
         return [
             f"left out {count} {what}: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
@@ -77,8 +77,8 @@ class HumanLabel:
 
     Attributes:
         value: The row's own label, else its annotators' mean; None if missing or unreadable.
-        annotations: The label of each annotator, None if missing; empty without a list.
-        unreadable: A value that cannot be read as a label, else "".
+        annotations: Each annotator's label, None if missing; empty if the row does not list annotators.
+        unreadable: The value that is not a label, else "".
     """
 
     value: float | None = None
@@ -87,10 +87,10 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Read --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case.
+    """Parse --label-map (WORD=NUMBER,WORD=NUMBER); words become lower case.
 
     Raises:
-        InputError: The text has another form.
+        InputError: `text` has another format.
     """
     words = {}
     for pair in filter(None, text.split(",")):
@@ -106,7 +106,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Read the labels of a row."""
+    """Read a row's labels from the cells of its own label and of the annotators' labels."""
     read = []
     for cell in (own, listed):
         try:
@@ -138,12 +138,12 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """Return a label as a number, None if missing; ValueError or OverflowError if it is not finite."""
+    """Convert a label to a number, None if missing; raises ValueError or OverflowError if it is not a finite number."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
         return None
-    # Table libraries write the grade 4 as 4.0, or true, if another row has no grade.
+    # If another row has no grade, table libraries write the grade 4 as 4.0, and true as 1.0.
     named = words.get(text, words.get(text.removesuffix(".0")))
     if named is not None:
         return named
@@ -165,7 +165,7 @@ def _is_number(text: str) -> bool:
 
 
 def listed_votes(cell: Any) -> list[Any]:
-    """Return the votes of a cell: a list, a text, or counts by vote; ValueError if a count is invalid."""
+    """Return a cell's votes from a list, a string or counts by vote; raises ValueError if a count is invalid."""
     if isinstance(cell, dict):
         if not all(type(count) is int and 0 <= count <= MOST_VOTES for count in cell.values()):
             raise ValueError("a count of votes is invalid")
@@ -176,7 +176,7 @@ def listed_votes(cell: Any) -> list[Any]:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """Return the list or JSON in a cell that begins with one of these brackets; other cells unchanged."""
+    """Parse the list or JSON in a cell that starts with one of these brackets; return other cells unchanged."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:
@@ -194,10 +194,10 @@ class CellReading:
     """Rules for reading the cells of one file.
 
     Attributes:
-        only_texts: Whether the format has only text cells.
-        separator: Separator of references in a cell; "" for none.
-        missing: Further words for a missing value.
-        whole_number_columns: Columns that write whole numbers as 2.0.
+        only_texts: True if the format has only text cells, like CSV.
+        separator: Separator between references in a cell; "" for none.
+        missing: Additional words for a missing value.
+        whole_number_columns: Columns with whole numbers written like 2.0.
     """
 
     only_texts: bool = False
@@ -206,10 +206,10 @@ class CellReading:
     whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
-        """Return the value of a cell, None if it is missing.
+        """Return a cell's value, None if missing.
 
         Raises:
-            UnreadableValueError: The cell holds a spreadsheet's error.
+            UnreadableValueError: The cell contains a spreadsheet's error.
         """
         if is_missing(value):
             return None
@@ -221,15 +221,15 @@ class CellReading:
         if not self.only_texts:
             return value
         if _SPREADSHEET_ERROR.match(text):
-            raise UnreadableValueError(f" is {text}, a spreadsheet's error. Correct it there")
+            raise UnreadableValueError(f" is {text}, a spreadsheet's error. Correct it in the spreadsheet")
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
-        """Return a cell's text; raises UnreadableValueError if it is not certain."""
+        """Return a cell as a string; raises UnreadableValueError if the cell could mean several strings."""
         return text_of(self.value(column, value))
 
     def texts(self, column: str, value: Any) -> list[str | None] | None:
-        """Return the texts of a cell that may hold several; raises UnreadableValueError if they are not certain."""
+        """Return the strings in a cell that may contain a list; raises UnreadableValueError if they are ambiguous."""
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
@@ -242,7 +242,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """Find columns whose whole numbers a table library made floats, from a file's first rows."""
+    """Return the rules with `whole_number_columns` from a file's first rows."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 
@@ -254,7 +254,7 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 class _Column(NamedTuple):
-    """A column of some rows: its values, and its texts that are not empty."""
+    """A column of some rows: all its values, and its non-empty strings without surrounding blanks."""
 
     name: str
     values: Sequence[Any]
@@ -266,8 +266,8 @@ class CellNotes:
     """Notes on the cells of one file.
 
     Attributes:
-        lists: Columns that may hold several texts.
-        texts: Other scored columns, the prediction's first.
+        lists: Columns whose cells may contain a list.
+        texts: Other scored columns, starting with the prediction.
         reading: Rules for reading cells.
         late: Sentences about rows that `watched` has yielded.
     """
@@ -279,7 +279,7 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return sentences about some rows, at most one for each kind and column over all calls."""
+        """Return sentences about some rows, at most one per type of note and column over all calls."""
         every = [_column(name, rows) for name in (*self.lists, *self.texts)]
         lists, texts = every[: len(self.lists)], every[len(self.lists) :]
         references = {text.capitalize() for column in lists for text in column.texts}
@@ -302,7 +302,7 @@ class CellNotes:
         return notes
 
     def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
-        """Yield the records unchanged; adds notes on the wanted ones to `late`."""
+        """Yield the records unchanged, and add notes on the wanted records to `late`."""
         rows: list[Mapping[str, Any]] = []
         for record in records:
             yield record
@@ -318,7 +318,7 @@ class CellNotes:
         if not example:
             return ""
         is_whole = column.name in self.reading.whole_number_columns
-        way_out = "kept so because other cells differ. Write them as in the references"
+        way_out = "left unchanged because other cells differ. Write them the same way as in the references"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
     def _separated(self, column: _Column) -> str:
@@ -334,23 +334,23 @@ class CellNotes:
         for looking, share, way_out in [(list(filter(_ARRAY.match, whole)), 0.5, "write them as JSON"), *ways]:
             if len(looking) > share * len(texts):
                 example = f"{len(looking)} of {len(texts)} cells, for instance {looking[0][:_SHOWN]!r}"
-                return f"{example}, look like lists but are read as one text each. If they are lists, {way_out}"
+                return f"{example}, look like lists but are read as one string each. If they are lists, {way_out}"
         return ""
 
     def _split(self, column: _Column) -> str:
-        """Report texts that are read as lists but may be answers."""
+        """Report cells that are read as lists but may be a single answer."""
         for cell in column.texts:
-            # A text in brackets may be an answer if lists have another notation, or if it holds only numbers.
+            # A cell in brackets may be an answer if the format has its own lists, or if it contains only numbers.
             listed = unpacked_list(cell)
             if listed and is_of_numbers(listed) == self.reading.only_texts:
-                way_out = f"If it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
+                way_out = f"If it is one answer, write it as a list of one string: {json.dumps([cell])[:80]}"
                 return f"{cell[:_SHOWN]!r} is read as {len(listed)} references. {way_out}"
         return ""
 
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False". Write them as in the references'
+        return 'truth values are read as the words "True" and "False". Write them the same way as in the references'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))
@@ -367,24 +367,24 @@ def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
 
 
 def _nested(column: _Column) -> str:
-    """Report list entries that look like lists, as in tables that were converted to text twice."""
+    """Report list entries that look like lists, which happens if a table was converted to text twice."""
     for cell in column.values:
         entries = unpacked_list(cell) if isinstance(cell, str) else cell
         texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
         if example := next(filter(_is_list_of_texts, texts), ""):
-            read = f"{example[:_SHOWN]!r} is a list entry that looks like a list, but is read as one text"
-            return f"{read}. If it holds several, convert the list to text only once"
+            read = f"{example[:_SHOWN]!r} is a list entry that looks like a list, but is read as one string"
+            return f"{read}. If it contains several strings, convert the list to text only once"
     return ""
 
 
 def _listed_text(column: _Column) -> str:
     example = next((cell for cell in column.texts if _is_list_of_texts(cell) or _is_object(cell)), "")
-    return f"{example[:_SHOWN]!r} looks like a list or an object, but is read as one text" if example else ""
+    return f"{example[:_SHOWN]!r} looks like a list or an object, but is read as one string" if example else ""
 
 
 def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
     example = next(filter(pattern.match, column.texts), "")
-    return f"{example!r} looks like one of {name}. Format such cells as text there" if example else ""
+    return f"{example!r} looks like one of the {name}. Format these cells as text first" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

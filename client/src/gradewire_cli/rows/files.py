@@ -1,4 +1,4 @@
-"""Open input files as UTF-8 byte streams: local or by URL, plain or gzip, in any encoding, or standard input."""
+"""Open standard input and files (local or by URL, plain or gzip, in any encoding) as UTF-8 byte streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 STDIN: Final = "-"
 GZIP: Final = ".gz"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""First bytes of files in UTF-16, as spreadsheets and PowerShell write them."""
+"""First bytes of UTF-16 files from spreadsheets and PowerShell."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
     b"PAR1": "is a Parquet file. Use --input-format parquet",
@@ -34,16 +34,16 @@ _OTHER_FORMATS: Final = {
     "needs a name that ends in .eval",
     b"\x1f\x8b": "is a gzip file. Rename it to end in .gz, or unpack it",
 }
-"""First bytes of other formats that a file's name may hide."""
+"""First bytes of formats that the file's name does not show."""
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path names an fsspec file system and not a plain local path."""
+    """Return True for a URL (of an fsspec file system), False for a local path."""
     return _URL.match(path) is not None
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """Return names to show and keep for files: distinct, and without keys of URLs."""
+    """Return distinct file names to show and store, without the keys in URLs."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -63,17 +63,17 @@ def file_errors(path_or_url: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{redacted_url(path_or_url)}: {error.strerror or error}") from error
     except Exception as error:
-        # Each store's package has its own errors, for example for missing credentials.
+        # Each remote store's package defines other errors, for example for missing credentials.
         if not is_url(path_or_url):
             raise
         raise InputError(f"{redacted_url(path_or_url)}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """Return the fsspec file system of a URL, and the path in it.
+    """Return a URL's fsspec file system, and the path in that file system.
 
     Raises:
-        InputError: fsspec or a package for this protocol is not installed, or the protocol is unknown.
+        InputError: fsspec or the protocol's package is not installed, or the protocol is unknown.
     """
     try:
         import fsspec  # noqa: PLC0415 - optional
@@ -88,12 +88,12 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def protocols(system: Any) -> tuple[str, ...]:
-    """Return the names of an fsspec file system in URLs."""
+    """Return the protocol names of an fsspec file system, such as "s3"."""
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the local path of a file or folder given by path or URL; None on another file system."""
+    """Return the local path of a file or folder given by path or URL; None if it is not local."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)
@@ -101,7 +101,7 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """Open a buffered, seekable byte stream of a file; raises InputError if it cannot be read."""
+    """Open a file as a buffered, seekable byte stream; raises InputError if it cannot be read."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
@@ -115,7 +115,7 @@ def matching_urls(url: str) -> Sequence[str]:
 
 
 def check_encoding(name: str | None) -> str:
-    """Return Python's name of an encoding; "" without one.
+    """Return Python's name for an encoding; "" for None.
 
     Raises:
         InputError: Python does not know the encoding.
@@ -128,14 +128,14 @@ def check_encoding(name: str | None) -> str:
 
 @contextlib.contextmanager
 def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
-    """Yield a stream of the file's bytes in UTF-8. Bytes of UTF-8 files pass unchanged.
+    """Yield a UTF-8 byte stream of a file. A UTF-8 file's bytes stay unchanged.
 
     Args:
-        path: A file, gzip if its name ends in .gz, or its URL, or "-".
-        encoding: The file's encoding; "": UTF-8, or UTF-16 if the file begins like it.
+        path: A path or URL, or "-" for standard input. Names that end in .gz mean gzip.
+        encoding: The file's encoding. "" means UTF-8, or UTF-16 if the first bytes show it.
 
     Raises:
-        InputError: The file is missing, a broken gzip file, in another encoding, or not a text.
+        InputError: The file is missing, damaged gzip, in another encoding, or not text.
     """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(_open(path))
@@ -155,7 +155,7 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
 def _open(path: str) -> Any:
     if path == STDIN:
-        # The caller closes this copy like a file; the real standard input stays open.
+        # The caller closes this stream like a file; the real standard input stays open.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if is_url(path):
         return io.BufferedReader(open_url(path))
@@ -175,10 +175,10 @@ def _encoding(path: str, begins: bytes) -> str:
 
 
 class _Recoded(io.RawIOBase):
-    """UTF-8 of a stream in another encoding, line by line."""
+    """A UTF-8 byte stream that converts a stream in another encoding."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        # Keep line ends: cells of CSV contain others.
+        # Keep all line ends unchanged, because CSV cells may contain any.
         self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
         self._rest = b""
 
@@ -194,7 +194,7 @@ class _Recoded(io.RawIOBase):
         return len(taken)
 
     def close(self) -> None:
-        # The code that opened the file below closes it.
+        # The code that opened the inner stream closes it.
         if not self.closed:
             with contextlib.suppress(ValueError):
                 self._text.detach()

@@ -42,15 +42,15 @@ _SUFFIXES: Final[dict[str, Format]] = {
 }
 _TABLE_SUFFIXES: Final = frozenset({".xlsx", ".xls", ".ods", ".xlsm"})
 TEXT_CELLS: Final = frozenset({"csv", "tsv"})
-"""Formats with only text cells: lists, numbers and missing values are all texts."""
+"""Formats with only text cells: lists, numbers and missing values are all strings."""
 _KNOWN_COLUMNS: Final = frozenset(alias for names in ALIASES.values() for alias in names)
 _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""A spreadsheet's first line that names the delimiter."""
+"""The first line that some spreadsheets write to name the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""Words of table libraries, databases and spreadsheets for missing values; never answers."""
+"""Words that table libraries, databases and spreadsheets write for missing values; never an answer."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -59,16 +59,16 @@ _FILE_MARK = b"ARROW1"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row as the file holds it.
+    """A row with the values that the file contains.
 
     Attributes:
-        index: Row number from 0 over all files; blank lines of JSONL and CSV do not count.
+        index: Row index from 0 over all files; blank lines in JSONL and CSV do not count.
         position: Readable position: "line 7", or "row 7" if the format has no lines.
         fields: Values by column; None if the row cannot be read.
         problem: Why the row cannot be read, else "".
-        raw: Content that distinguishes unreadable rows: for JSON the text, with bytes that are not UTF-8 as lone
-            surrogates; else "".
-        file: The row's file by `display_names` if several files are read; else "".
+        raw: Content that distinguishes an unreadable row from others, for example its JSON with lone surrogates for
+            bytes that are not UTF-8; else "".
+        file: The file's display name if several files are read; else "".
         id: The id of an unreadable row, if known; else "".
     """
 
@@ -82,22 +82,22 @@ class Record:
 
 
 def printable(text: str) -> str:
-    """Return a text that a terminal can show: replaces lone surrogates, which UTF-8 cannot hold."""
+    """Replace lone surrogates, which a terminal cannot show."""
     return text.encode(errors="replace").decode()
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Yield rows of a file with one object per line; other lines get a problem."""
+    """Yield the rows of a file with one JSON object per line; other lines become rows with a problem."""
     lines = ((number, line) for number, line in enumerate(stream, 1) if not line.isspace())
     for index, (number, line) in enumerate(lines):
         yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
 
 
 def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
-    """Yield rows of a JSON list, or of an object with the list under "rows" or "data".
+    """Yield the rows in a JSON list, or in an object with the list under "rows" or "data".
 
     Raises:
-        InputError: The file has another form.
+        InputError: The file is not JSON or has no such list.
     """
     try:
         document = json.loads(stream.read().decode("utf-8-sig"))
@@ -144,14 +144,14 @@ def _object_record(index: int, place: str, value: object) -> Record:
 
 
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
-    """Yield rows of a file with a header line.
+    """Yield the rows of a CSV file with a header line.
 
     Raises:
         InputError: The header is unreadable, or repeats a column.
     """
-    # A cell may be a whole document; the module's own limit is 128 kB.
+    # A cell may be a whole document, but the csv module's default limit is 128 kB.
     csv.field_size_limit(sys.maxsize)
-    # Bytes that are not UTF-8 become surrogates, so that only their row fails.
+    # Bytes that are not UTF-8 become surrogates, so that only the row with these bytes fails.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
         if named := _EXCEL_DELIMITER.match(first):
@@ -176,7 +176,7 @@ def _header(path: str, reader: CsvReader) -> list[str]:
     except csv.Error as error:
         raise InputError(f"{path}: the header line is not CSV: {error}") from error
     if repeated := {name for name in header if header.count(name) > 1}:
-        raise InputError(f"{path}: the header repeats {', '.join(sorted(repeated))}. Rename or remove one")
+        raise InputError(f"{path}: the header repeats {', '.join(sorted(repeated))}. Rename or remove one of them")
     return header
 
 
@@ -185,12 +185,12 @@ def _delimiter(header: str, known: Container[str]) -> str:
         names = next(csv.reader([header], delimiter=delimiter), [])
         return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
 
-    # max returns the first of equal ones: the comma by default.
+    # max returns the first of equal delimiters, so the comma is the default.
     return max(DELIMITERS, key=found)
 
 
 def _column(name: str, place: int) -> str:
-    # A table's index column has no name.
+    # Table libraries write their index as a column without a name.
     return name.strip().strip(_INVISIBLE).strip() or f"column {place}"
 
 
@@ -232,13 +232,13 @@ def _numbered(batches: Iterator[Any]) -> Iterator[Record]:
 
 
 def parquet_rows(path: str) -> int:
-    """Return the number of rows of a Parquet file; errors as `parquet_records`."""
+    """Return a Parquet file's number of rows; raises InputError like `parquet_records`."""
     with _parquet_file(path) as file:
         return int(file.metadata.num_rows)
 
 
 def arrow_records(path: str) -> Iterator[Record]:
-    """Yield rows of an Arrow file (Feather, as `datasets` writes it), in file or stream format.
+    """Yield rows of an Arrow file (Feather, or written by `datasets`), in file or stream format.
 
     Raises:
         InputError: The file is unreadable, or pyarrow is missing.
@@ -295,10 +295,10 @@ class Reading:
     """Rules for reading files.
 
     Attributes:
-        encoding: Encoding of texts; "": UTF-8, or UTF-16 if a file begins like it.
-        delimiter: Delimiter of CSV; "": derived from the header.
-        columns: Column names, besides the usual ones, from which the delimiter is derived.
-        read: Reader for files of another program; None for plain rows.
+        encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes show it.
+        delimiter: CSV delimiter; "" means that the header decides.
+        columns: Column names, in addition to the usual names, that help to find the delimiter.
+        read: Reader for another program's files; None for plain rows.
     """
 
     format: Format | None = None
@@ -309,10 +309,10 @@ class Reading:
 
 
 def format_of(path: str, chosen: Format | None) -> Format:
-    """Return the format by option, else by suffix; standard input is JSONL by default.
+    """Return the chosen format, else the suffix's format; standard input is JSONL by default.
 
     Raises:
-        InputError: The suffix is unknown, or a spreadsheet's.
+        InputError: The suffix is unknown, or belongs to a spreadsheet.
     """
     if chosen is not None:
         return chosen
@@ -326,20 +326,20 @@ def format_of(path: str, chosen: Format | None) -> Format:
             "use that file"
         )
     if suffix == ".eval":
-        raise InputError(f"{path} looks like a log of inspect. Use --from inspect")
+        raise InputError(f"{path} looks like a log from inspect. Use --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
         shown = Path(redacted_url(name)).suffix or "no suffix"
         raise InputError(f"{path}: unknown format ({shown}). Use --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:
-        raise InputError(f"{path}: unpack the file (gzip -d), for {found} is compressed itself")
+        raise InputError(f"{path}: unpack the file (gzip -d), because {found} is already compressed")
     return found
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Read a file lazily; only JSON, which is one value, is read into memory.
+    """Read a file lazily; only a JSON file is read into memory at once.
 
     Raises:
-        InputError: The file is missing, unreadable, or not of its format.
+        InputError: The file is missing, unreadable, or in another format.
     """
     format_ = format_of(path, reading.format)
     whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
@@ -358,7 +358,7 @@ def read_file(path: str, reading: Reading) -> Iterator[Record]:
 
 
 def count_rows(path: str, reading: Reading) -> int:
-    """Return the number of rows of a file other than standard input."""
+    """Return a file's number of rows; not for standard input."""
     format_ = format_of(path, reading.format)
     if format_ == "jsonl":
         with open_bytes(path, reading.encoding) as stream:

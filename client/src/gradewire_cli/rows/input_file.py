@@ -1,4 +1,4 @@
-"""Input files: options that several commands share, and the rows they select."""
+"""Input files: the options that several commands share, and the rows that these options select."""
 
 import glob
 import itertools
@@ -38,7 +38,7 @@ ALL_COLUMNS = "all"
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Read `official_options`; None for plain rows, and for commands without these options."""
+    """Parse `official_options`; return None for plain rows, and for commands without these options."""
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
     with_filters = [log.name for log in _LOGS.values() if log.has_filters]
@@ -80,10 +80,10 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
         else:
             paths.append(path)
     if repeated := [path for path in paths if paths.count(path) > 1]:
-        raise InputError(f"{repeated[0]} is named twice: leave one out")
+        raise InputError(f"{repeated[0]} is named twice. Leave one out")
     if STDIN in paths and len(paths) > 1:
         raise InputError(
-            "standard input (-) cannot be read together with other files. Leave them out, or save it to a file"
+            "standard input (-) cannot be read together with other files. Save it to a file, or leave those files out"
         )
     return tuple(paths)
 
@@ -94,17 +94,17 @@ def _matching(pattern: str) -> list[str]:
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """Return a row of one of several files under its display name, after `before` rows of other files."""
+    """Return a row with its file's display name, and with its index after `before` rows of earlier files."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The input options: files ("-" for standard input), how to read them, and their columns and rows.
+    """Input files ("-" is standard input), with rules for reading them and options for their columns and rows.
 
     Attributes:
         groupings: Columns that group statistics.
-        groupings_requested: Whether options name them; official files are grouped by type anyway.
+        groupings_requested: True for --group-by; False for the question types of official files.
         official: Description of another program's files; None for plain rows.
     """
 
@@ -117,23 +117,23 @@ class InputFile:
 
     @property
     def display_paths(self) -> list[str]:
-        """Distinct names of the files to show and keep, without keys."""
+        """Distinct file names to show and store, without the keys in URLs."""
         return display_names(self.paths)
 
     @property
     def name(self) -> str:
-        """A readable name."""
+        """A readable name for all files together."""
         more = len(self.paths) - 1
         return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
     @property
     def short_name(self) -> str:
-        """A readable name without folders."""
+        """A readable name for all files together, without folders."""
         return replace(self, paths=tuple(Path(path).name for path in self.display_paths)).name
 
     @property
     def folder(self) -> Path:
-        """The first file's folder, in which relative names in rows are looked up."""
+        """The first file's folder; relative paths in rows start there."""
         return Path() if self.is_stdin else Path(self.paths[0]).parent
 
     @property
@@ -156,7 +156,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """FILE and options as `input_options` reads them, to show and keep: URLs without keys."""
+        """Arguments that `input_options` parses to this object, without the keys in URLs."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {
@@ -173,12 +173,12 @@ class InputFile:
 
     @property
     def where_arguments(self) -> list[str]:
-        """The option --where, for commands that have it."""
+        """Arguments for --where, for commands with that option."""
         allowed = self.options.where.items()
         return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
 
     def open(self) -> RowSource:
-        """Open the files; raises InputError if one cannot be used."""
+        """Open the files; raises InputError if a file cannot be used."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
         names = self.display_paths
@@ -186,7 +186,7 @@ class InputFile:
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
             before += self.count_file(number)
-        # One of the files must have a column, not each of them.
+        # A needed column may be missing in some files, but not in all.
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if self.options.any_file and there:
             if lost := [column for column in self.options.kept_columns or () if column not in there]:
@@ -204,7 +204,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Return the rows of one file, as `open` does."""
+        """Open one file like `open`; `rows_before` is the number of rows in earlier files."""
         name = self.display_paths[number]
         records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
@@ -214,11 +214,11 @@ class InputFile:
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Return the number of rows of one file, before --where; not for standard input."""
+        """Return one file's number of rows, before --where; not for standard input."""
         return count_rows(self.paths[number], self.reading)
 
     def records(self) -> Iterator[Record]:
-        """Return the records of all files, numbered through."""
+        """Return the records of all files, with one index over all."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -259,7 +259,7 @@ input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, req
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Read an option's NAME=COLUMN pairs; the last one of a name wins, and any name is valid without `fields`."""
+    """Parse an option's NAME=COLUMN pairs; the last pair with a name wins, and without `fields` any name is valid."""
     named = {}
     for pair in pairs:
         name, equals, column = pair.partition("=")
@@ -271,7 +271,7 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of commands that have it."""
+    """Parse `input_options`, and `where` (COLUMN=VALUE,VALUE) if the command has it."""
     mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):
@@ -303,7 +303,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.files_in(paths)
-        # Tasks of one run have different metrics, and some have no references.
+        # The tasks in one run have different metrics, and some tasks have no references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)

@@ -1,4 +1,4 @@
-"""Make rows from the records of any file, with columns and labels checked on the first ones."""
+"""Make rows from any file's records; the first records show if columns are missing or labels unreadable."""
 
 import hashlib
 import itertools
@@ -15,12 +15,12 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Row fields that --group-by accepts under the names of --map; other names are columns of the file."""
+"""Row fields that --group-by accepts by name, like --map; other names are columns of the file."""
 FILE_GROUPING = "file"
-"""The name for the file in --group-by, if no column has it."""
+"""The name that groups by file in --group-by, if no column has this name."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
-# Number of first rows on which columns are checked and synthetic answers are looked up.
+# Number of first rows that are checked for columns, labels and synthetic answers.
 PEEK_ROWS = 64
 OTHER_FORMAT = ". If the file has another format or encoding, use --input-format or --encoding"
 
@@ -30,19 +30,19 @@ class Row:
     """A row, ready to send.
 
     Attributes:
-        id: The id in the file, else the row number.
-        has_id: Whether the id comes from the file.
+        id: The id in the file, else the row index.
+        has_id: True if the file contains the id.
         item: The item for `Client.score`; None if the row is unreadable.
         problem: Why the row is unreadable, else "".
-        digest: 32 hex digits over everything that a score or an output row depends on, except the picture.
-        group: Any further label that separates rows; "" without one.
+        digest: Digest (32 hex digits) of everything that a score or an output row depends on, except the picture.
+        group: The row's group in addition to model and data set; "" without a group.
         flags: Reasons against using the row, for example an answer that changes over time.
-        picture: The question's picture as the row names it: a path, a URL, a data URI, an id; "" without one.
-        picture_digest: 32 hex digits over the picture's bytes; "" if no metric shows it or it cannot be sent.
+        picture: The row's name for the picture: a path, URL, data URI or id; "" without a picture.
+        picture_digest: Digest (32 hex digits) of the picture's bytes; "" if no metric uses it or it cannot be sent.
         kept_columns: Columns of the file to copy to the output, by name.
         grouping: Values of the columns that group rows, by their name in --group-by.
-        question_key: Equal for rows that answer the same question: 32 hex digits over its id, else over image and
-            question, else over question and references; "" with none of these except references.
+        question_key: Key (32 hex digits) that rows with the same question share: made from the question's id, else
+            from image and question, else from question and references; "" without id, image and question.
     """
 
     index: int
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The row's number and content, which an earlier result of this row must match."""
+        """The row's index and content; an earlier result is reused only if both are equal."""
         return self.index, self.digest + self.picture_digest
 
 
@@ -76,14 +76,15 @@ class RowOptions:
     """Options for the columns and rows of a file.
 
     Attributes:
-        columns: A field's column from --map, which replaces its usual names. `labels` may name several columns, one per
-            annotator, separated by commas.
-        reference_separator: Separator of references in a cell; "" for none.
-        label_map: Numbers for words or grades in place of labels.
-        kept_columns: Columns to copy to the output; None for all.
+        columns: Columns by field from --map, which replace the field's usual column names. `labels` may name several
+            columns, one per annotator, separated by commas.
+        where: Allowed values by column; rows with other values are skipped.
+        reference_separator: Separator between references in a cell; "" for none.
+        label_map: Numbers for labels that are words or grades.
+        kept_columns: Columns to copy to the output; None means all.
         grouped_by: Row fields or columns that group rows.
-        grouping_needed: Whether every file must have them.
-        any_file: Whether one of several files may lack kept or needed columns.
+        grouping_needed: True if every file must have the columns in `grouped_by`.
+        any_file: True if some files may lack kept or needed columns that another file has.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -100,15 +101,15 @@ class RowOptions:
     file: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return the possible columns of a field."""
+        """Return the possible column names for a field."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
 
     def grouping_names(self, name: str) -> tuple[str, ...]:
-        """Return the possible columns for a name in --by."""
+        """Return the possible column names for a name in --group-by."""
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns, also matching names in other case."""
+        """Return the options for a file with these columns; usual column names also match in another case."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -118,18 +119,18 @@ class RowOptions:
         return replace(self, columns=found)
 
     def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Return the columns with one annotator's labels each; empty if --map names none, or one with lists."""
+        """Return the annotators' columns; empty unless --map gives each annotator a column."""
         mapped = self.columns.get("labels", "")
         return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
 
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
-    """Return whether a row has an allowed value in each of these columns."""
+    """Return True if a row has an allowed value in each column of `where`."""
     return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
 def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
-    """Yield the rows of the records that match the options."""
+    """Yield rows for the unreadable records and for the records that match --where."""
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
@@ -138,7 +139,7 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 
 
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
-    """Return `Row.key` of the row behind an output row."""
+    """Return the `Row.key` of an output row's input row."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
@@ -211,7 +212,7 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # no label map has it, so a note reports it
+            return fields[column]  # no label map contains a spreadsheet's error, so a note reports it
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
@@ -219,44 +220,43 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
 
 
 def _picture(value: Any) -> str:
-    # "image" holds the picture or its path, "image_id" often only a number. In a data set, "image" may have parts.
+    # "image" is the picture, its path or an object with a path; "image_id" is often only a number.
     named = value.get("path") if isinstance(value, Mapping) else plain(value)
     return str(named) if isinstance(named, str | int) else ""
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return `Row.question_key` for this id, image, question and references."""
+    """Return `Row.question_key` from an id, an image's name, and `values` with question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
     if image.strip():
         return _digest(["image", image, question])
-    # The same question may be about another image: without image names, the references tell them apart.
+    # Rows may have the same question about different images. Without image names, the references distinguish them.
     references = values.get("references")
     listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
     return _digest(["question", question, listed]) if question else ""
 
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first of these columns with a value in a row, else the first that exists."""
+    """Return the first of these columns that has a value in a row, else the first column that exists."""
     there = [name for name in names if name in fields]
     return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
 
 
 def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """Return the first value in these columns, None without any."""
+    """Return the first value in these columns, or None."""
     value = fields.get(_column(fields, names))
     return None if is_missing(value) else value
 
 
 def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first value in these columns as text, "" without any."""
+    """Return the first value in these columns as a string, or ""."""
     value = value_of(fields, names)
     return "" if value is None else str(plain(value))
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
-    """Return a sentence on a row's missing field."""
     if column := next((column for column in names if column in fields), None):
         return f"{place} has no {name}: column {printable(column)} is empty"
     there = ", ".join(map(printable, fields))
@@ -273,7 +273,7 @@ def _flags(value: Any) -> tuple[str, ...]:
 
 
 def _digest(content: object) -> str:
-    # ASCII, so that lone surrogates also have a digest.
+    # JSON in ASCII escapes lone surrogates, which otherwise cannot be encoded.
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
@@ -288,7 +288,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """Return a row's item with its picture from `folder`, and the reason if the picture is missing."""
+    """Return a row's item with its picture from `folder`, and a sentence if the picture cannot be used, else ""."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -303,9 +303,9 @@ class RowSource:
     """The rows of a checked file.
 
     Attributes:
-        has_synthetic: Whether all of the first rows have synthetic answers.
+        has_synthetic: True if all of the first rows have synthetic answers.
         notes: Sentences about the first rows that users need before they trust a score.
-        late_notes: The same for later rows, filled while `rows` are read.
+        late_notes: Sentences about later rows, added while `rows` are read.
     """
 
     rows: Iterator[Row]
@@ -321,7 +321,7 @@ def open_rows(
     """Check columns and labels on the first rows, and return all rows.
 
     Raises:
-        InputError: The first rows lack a column that is needed or named by an option, or all their labels are
+        InputError: The first rows lack a column that is needed or that an option names, or all their labels are
             unreadable.
     """
     remaining = iter(records)
@@ -348,7 +348,7 @@ def open_rows(
 def _nothing_readable(peeked: Sequence[Record], readable: Sequence[object], hint: str) -> Iterator[str]:
     if peeked and not readable:
         why = printable(f"{peeked[0].position} {peeked[0].problem}")
-        yield f"all first rows are unreadable ({why}){hint}"
+        yield f"the first rows are all unreadable ({why}){hint}"
 
 
 def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:
@@ -367,13 +367,13 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
         first = first or (human.unreadable and f"{record.position}: {human.unreadable}")
     if first:
         raise InputError(
-            f"{path}: all first labels are unreadable ({first}). Give words a value, for example "
+            f"{path}: the first labels are all unreadable ({first}). Give words a value, for example "
             "--label-map correct=1,partly=0.5,incorrect=0"
         )
 
 
 def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Raise InputError if a file lacks a column that is needed or named by an option."""
+    """Raise InputError if a file lacks a column that is needed or that an option names."""
     listed = f"Columns: {', '.join(map(printable, columns)) or 'none'}"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]

@@ -1,1 +1,1 @@
-"""`gradewire score`: score the answers of a file."""
+"""`gradewire score`: score the answers in a file."""

@@ -1,4 +1,4 @@
-"""`gradewire score`: score the answers of a file."""
+"""`gradewire score`: score the answers in a file."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ output_options = stacked(
     fail_on_option,
     quiet_option,
 )
-# Room for the longest status.
+# Width of the longest status.
 _MIN_CELL_COLUMNS = 17
 
 
@@ -76,10 +76,10 @@ class Output:
     """The output options.
 
     Attributes:
-        path: The named file; None for standard output.
-        rows: The JSONL file for rows: `path`, or a file next to it if `path` is a table.
-        printed_table: Whether standard output gets a readable table.
-        manifest: The manifest's file; None if rows go to standard output and no manifest is requested.
+        path: The file that --out names; None for standard output.
+        rows: The JSONL file for rows: `path`, or a file next to `path` if that is a table.
+        printed_table: True if standard output gets a readable table.
+        manifest: The manifest's path; None if rows go to standard output and no manifest is requested.
     """
 
     path: Path | None
@@ -92,7 +92,7 @@ class Output:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Read `output_options`; raises click.ClickException."""
+        """Parse `output_options`; raises click.ClickException if they are invalid."""
         as_table = options["format_"] == "table"
         path: Path | None = None if str(options["out"]) == STDIN else options["out"]
         check_resume(options, path)
@@ -111,7 +111,7 @@ class Output:
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files that may be written or removed, as `check_outputs` takes them."""
+        """Files that may be written or removed, each with its option, for `check_outputs`."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
         out = [("--out", path) for path in (self.path, *rows)]
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
@@ -123,7 +123,7 @@ class Output:
 
     @property
     def is_whole(self) -> bool:
-        """True if a run with --resume finds a finished table and no rows next to it."""
+        """True if --resume finds a finished table without unfinished rows next to it."""
         if self.path is None or self.rows is None or not self.resume:
             return False
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
@@ -134,16 +134,16 @@ class Output:
             write_table(self.path, self.rows)
 
     def remove_rows(self) -> None:
-        """Remove the rows next to a table, unless some of them are to be scored again."""
+        """Remove the JSONL next to a table, unless a later run can retry some of its rows."""
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):
-            click.echo(f"kept {self.rows}: --resume uses it to retry rows without an answer", err=True)
+            click.echo(f"kept {self.rows}, because --resume uses it to retry rows without an answer", err=True)
         else:
             self.rows.unlink()
 
     def resume_hint(self) -> str:
-        """Return the message after an interrupt."""
+        """Return the message for an interrupted run."""
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
         return f"interrupted; {count_results(self.rows)} rows are in {self.rows}. Continue with --resume"
@@ -168,7 +168,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and print the summary; tests pass `transport` in place of the connection."""
+        """Score the rows and print the summary; tests replace the connection with `transport`."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()
@@ -184,7 +184,7 @@ class ScoreJob:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
-                # The output records each picture's digest, so that --resume notices a changed one.
+                # The output records each picture's digest, so that --resume notices changed pictures.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 if self.output.is_whole:
                     self._check_whole(read, scorer.lines)
@@ -200,7 +200,7 @@ class ScoreJob:
             left = results.finish() if results else ""
             tell(opened.late_notes)
             if not self.summary.rows:
-                click.echo("nothing was scored: the input has no rows", err=True)
+                click.echo("nothing was scored, because the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
             facts = RunFacts(
@@ -209,7 +209,7 @@ class ScoreJob:
                 scored_rows=self.summary.rows - before,
                 wall_s=clock.times().wall_s,
                 notes=(*opened.notes, *opened.late_notes),
-                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
+                by=breakdowns(self.grouped, self.baseline, requested=self.source.groupings_requested),
                 server_version=version,
             )
             self._write_outputs(clock, facts, scorer)
@@ -217,7 +217,7 @@ class ScoreJob:
             self._print_summary(facts, scorer, plan)
 
     def _write_outputs(self, clock: RunClock, facts: RunFacts, scorer: RowScorer) -> None:
-        """Write files that need all rows; remove the rows next to a table if nothing else needs them."""
+        """Write the files that need all rows, then remove the JSONL next to a table if no later run needs it."""
         self.output.make_table()
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, facts))
@@ -238,7 +238,7 @@ class ScoreJob:
         for found in statuses:
             self.summary.count(found)
         if not self.quiet:
-            click.echo(f"{self.output.path} is complete: nothing left to score", err=True)
+            click.echo(f"{self.output.path} is complete, so there is nothing left to score", err=True)
 
     def _print_summary(self, facts: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
         print_summary(self.summary, facts)
@@ -248,7 +248,7 @@ class ScoreJob:
             )
         if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
             click.echo(
-                f"synthetic answers: {self.synthetic_rows} rows have unused ones. To use them, add --synthetic inline",
+                f"synthetic answers of {self.synthetic_rows} rows are unused. To use them, add --synthetic inline",
                 err=True,
             )
 
@@ -298,7 +298,7 @@ class ScoreJob:
             except OSError as error:
                 silence_stdout()
                 raise InputError(
-                    f"standard output: {error.strerror or error}. With --out FILE you can continue a run by --resume"
+                    f"standard output: {error.strerror or error}. With --out FILE you can continue a run with --resume"
                 ) from error
         for scored in batch:
             self.summary.add(scored.output, scored.scores, row=scored.row)
@@ -340,10 +340,10 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 @option("--dry-run", is_flag=True)
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
-    """Score the answers of one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow; - reads standard input.
+    """Score the answers in one or several FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow, or - for standard input.
 
-    Rows keep the order of the file, each as {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With --out
-    they go to a .jsonl, .csv, .tsv or .parquet file. A row that cannot be scored has a status in place of a score.
+    Write a row for each answer in order: {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With --out,
+    rows go to a .jsonl, .csv, .tsv or .parquet file. If a row cannot be scored, its status says why.
     """
     output = Output.of(options)
     source, prices = input_file(options), prices_of(options)

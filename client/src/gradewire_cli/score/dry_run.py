@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from gradewire_cli.server_prompts import JudgeMeter, PromptView
     from gradewire_proto.v1 import types_pb2
 
-# More than any judge accepts.
+# Maximum size of an item, which is more than any judge accepts.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class _JudgeWork:
-    """The questions that one metric would ask its judge.
+    """The calls that one metric would make to its judge.
 
     Attributes:
-        view: Returns the prompts for an item.
-        elsewhere: Whether the judge runs behind its own server.
-        bounded: Whether the judge's maximum output is known here.
-        written: The most tokens that the judge may write; includes thoughts if `bounded`.
-        repeated: Rows whose questions another row already asks.
-        without: Rows without a judge call: a rule decides, or they cannot be judged.
+        view: A function that returns the prompts for an item.
+        elsewhere: True if the judge runs on a separate server.
+        bounded: True if this process knows the judge's maximum output.
+        written: Maximum number of tokens that the judge may write, including thinking tokens if `bounded`.
+        repeated: Number of rows with the same prompts as an earlier row.
+        without: Number of rows without a judge call, because a rule decides or the row cannot be judged.
     """
 
     judge: str
@@ -58,14 +58,14 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Count an item; `known` holds hashes of earlier questions, which a judge is not asked again."""
+        """Count an item's calls; `known` contains hashes of earlier prompts, which need no second call."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
         if not rounds or len(costs) < len(rounds):
             self.without += 1
             return
-        # A round that follows a text written by a judge is as new as that text.
+        # Later rounds contain the judge's earlier output, which is the same for equal prompts.
         question = hash((self.judge, rounds))
         if question in known:
             self.repeated += 1
@@ -91,7 +91,7 @@ class _JudgeWork:
 
 
 def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Return the total tokens as text: counted, estimated or as a bound."""
+    """Return the total tokens as text, which says if they are counted, estimated or an upper bound."""
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -110,11 +110,11 @@ class DryRun:
     _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, transport: Transport | None) -> None:
-        """Print the estimate; only the list of models comes from the server."""
+        """Print the estimate, using nothing from the server except its list of models."""
         async with self.connection.open(transport) as client:
             all_asked = await self._judge_work(client)
         if not all_asked:
-            click.echo("no metric uses a judge: no calls and no cost")
+            click.echo("no metric uses a judge, so there are no calls and no cost")
             return
         self._read_rows(list(all_asked.values()))
         for label, asked in all_asked.items():
@@ -132,7 +132,7 @@ class DryRun:
         )
         if chosen.shows_images:
             raise InputError(
-                "--dry-run cannot estimate image=true: only a judge's server knows how many tokens a picture has. "
+                "--dry-run cannot estimate image=true, because only a judge's server knows a picture's tokens. "
                 "Leave that metric out"
             )
         if not chosen.asks_judge:
@@ -146,7 +146,7 @@ class DryRun:
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
                 meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
-                # Thinking tokens are a setting of the judge's server.
+                # A remote server's setting limits the thinking tokens, so their number is unknown here.
                 bounded = not elsewhere or self.connection.server is None
                 self._cascades += [label] if isinstance(metric, Auto) else []
                 found[label] = _JudgeWork(
@@ -166,7 +166,7 @@ class DryRun:
 
     def _report(self, all_work: list[_JudgeWork]) -> None:
         for label in self._cascades:
-            click.echo(f"{label}: upper estimate, as if its judge graded every row; it only grades rows in its band")
+            click.echo(f"{label}: upper bound for a judge that grades every row, but it only grades rows in the band")
         calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
         elsewhere = any(asked.elsewhere for asked in all_work)
         if len(all_work) > 1:
@@ -175,20 +175,20 @@ class DryRun:
             estimated = not all(asked.meter.exact and asked.bounded for asked in all_work)
             click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
         else:
-            click.echo("price: none, the judge runs in the server")
+            click.echo("price: none, because the judge runs in the server")
         for note in dict.fromkeys(asked.meter.note for asked in all_work):
             click.echo(printable(note))
         if not all(asked.bounded for asked in all_work):
-            click.echo("thinking tokens are not included: judge_reasoning_tokens of that server is unknown here")
+            click.echo("thinking tokens are not included, because the server's judge_reasoning_tokens is unknown")
         if elsewhere:
-            click.echo("a few capability checks of the judge's server and retries come on top")
+            click.echo("not included: a few capability checks of the judge's server, and retries")
         if self._unread:
-            click.echo(f"{self._unread} rows left out: they cannot be scored")
+            click.echo(f"{self._unread} rows left out, because they cannot be scored")
         click.echo("nothing was sent or scored; cached verdicts cost nothing")
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """Return the metric whose prompts the judge gets: for auto, its judge's metric."""
+    """Return the metric that writes the judge's prompts; for auto, the metric of its judge."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

@@ -1,1 +1,1 @@
-"""Score rows and join scores with labels, between reading and writing."""
+"""Score rows, and join scores with labels."""

@@ -1,4 +1,4 @@
-"""Choosers of the better answer of a pair: by a metric's scores, or by a judge that sees both orders."""
+"""Choose the better answer in a pair, by a metric's scores or by a judge that sees both orders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _BY_VERDICT = "verdict"
 _BATCH_PAIRS = 1024
-# Scored before their pairs are yielded: an interruption loses at most these.
+# Maximum number of answers that are scored before their pairs are yielded, and that an interruption can lose.
 _ANSWERS_AT_A_TIME = 512
 _WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
 _MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
@@ -42,17 +42,17 @@ _SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
-    """Return whether --by names a judge's comparison, not a metric."""
+    """Return True if --by names a judge's comparison, False for a metric."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
 
 def comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) -> Compare:
-    """Return the comparison that --by names, with --judge and its --prompt.
+    """Return the comparison that --by names, with the values of --judge and --prompt.
 
     Raises:
         click.UsageError: --by is invalid.
-        InputError: Two prompt files match it, or one is for another metric.
+        InputError: Two prompt files match the comparison, or a prompt file is for another metric.
     """
     try:
         (filled,) = with_prompts([check_comparison(by, judge)], prompts)
@@ -78,11 +78,11 @@ tie_margin_option = option("--tie-margin", default=str(TIE_MARGIN), callback=_ti
 
 @dataclass(frozen=True, slots=True)
 class MetricChooser:
-    """Implements Chooser with the answers' scores.
+    """A `Chooser` that compares the answers' scores.
 
     Attributes:
-        line: The metric identifier that reproduces it; "" if unknown.
-        scorer: Scores each answer without results once; None if all have results.
+        line: The metric identifier that reproduces the choices; "" if unknown.
+        scorer: A scorer for answers without results; None if all answers have results.
     """
 
     name: str
@@ -92,11 +92,11 @@ class MetricChooser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The metric identifier and the margin."""
+        """The metric identifier and the tie margin."""
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Choose as `Chooser.choose`; pairs come back with their results if the answers were scored here."""
+        """Implement `Chooser.choose`; with a `scorer`, the yielded pairs contain the answers' results."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
@@ -115,7 +115,7 @@ class MetricChooser:
     def _batch(
         self, remaining: Iterator[AnswerPair], scored: Container[int]
     ) -> tuple[list[AnswerPair], dict[int, Row]]:
-        """Return the next pairs, and the rows of answers to score first."""
+        """Return the next pairs, and the rows of their unscored answers by index."""
         batch: list[AnswerPair] = []
         new: dict[int, Row] = {}
         for pair in remaining:
@@ -156,11 +156,11 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class JudgeChooser:
-    """Implements Chooser with `AsyncClient.compare_stream`; create it with `open`.
+    """A `Chooser` that asks a judge with `AsyncClient.compare_stream`; create it with `open`.
 
     Attributes:
-        line: The metric identifier that reproduces its verdicts, with the judge's digest.
-        pictures: The folder of the pictures that the judge sees; None shows none.
+        line: The metric identifier that reproduces the verdicts, with the judge's digest.
+        pictures: The folder of the pictures that the judge sees; None if it sees no pictures.
     """
 
     name: str
@@ -174,10 +174,10 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Get the comparison's identifier from the server, without a judge's call.
+        """Open a chooser after reading the comparison's identifier from the server, without calling the judge.
 
         Raises:
-            GradewireError: The server is down, or has no such judge.
+            GradewireError: The server is down, or lacks the judge.
         """
         (comparison,) = await client.compare([_SAME], by, **options)
         return cls(name, comparison.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
@@ -188,7 +188,7 @@ class JudgeChooser:
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Choose as `Chooser.choose`; puts verdicts, which arrive in any order, in order."""
+        """Implement `Chooser.choose`; verdicts arrive in any order and are yielded in the order of the pairs."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:
@@ -223,7 +223,7 @@ class JudgeChooser:
 
 
 def choice_of(comparison: Comparison) -> Choice:
-    """Return the choice that a pair's line records for a comparison."""
+    """Convert a judge's comparison to a choice."""
     return Choice(
         winner=None if comparison.winner is None else _MODELS[comparison.winner],
         status=str(comparison.status),

@@ -1,4 +1,4 @@
-"""Corpora of metrics that weigh words: the references of the file, or the rows of one request."""
+"""Corpora for metrics that weigh words: the file's references, or the rows of one request."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
 
 BATCH_ROWS: Final = 64
-"""Rows in one request. The encoder fills its batches from all requests in flight."""
+"""Number of rows in one request. The encoder fills its batches from all requests in flight."""
 _FIELDS = ("question", "references", "synthetic_answers")
 
 
 @dataclass(slots=True)
 class FileReferences:
-    """The distinct references of a file.
+    """A file's distinct references.
 
     Attributes:
         entries: Entries for `Client.prepare`.
-        entry_of: Positions in `entries` by row number.
-        has_synthetic: Whether all of the first rows have synthetic answers.
-        notes: Sentences for the user about the cells.
+        positions: Readable position of each entry's first row.
+        entry_of: Position in `entries` by row index.
+        has_synthetic: True if all of the first rows have synthetic answers.
+        notes: Sentences about the cells for the user.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -50,7 +51,7 @@ class FileReferences:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Read a file; raises InputError if no row has references."""
+        """Read a file's references; raises InputError if no row has references."""
         opened = source.open()
         found = cls(has_synthetic=opened.has_synthetic)
         seen: dict[str, int] = {}
@@ -75,14 +76,14 @@ class FileReferences:
 async def with_file_corpus(
     client: AsyncClient, source: InputFile, chosen: MetricChoice, *, quiet: bool
 ) -> MetricChoice:
-    """Prepare the file's references if a metric needs a prepared corpus and no other set is named.
+    """Prepare the file's references if a metric needs a prepared corpus and the options name no reference set.
 
-    Reads the file again. A cider without a corpus uses it too: by default it would count one request, here a batch of
-    rows, so a row's score would depend on its neighbours.
+    Reads the file again. The file's references are also the default corpus of cider and similar metrics (see
+    `over_a_file`).
 
     Raises:
         InputError: A metric with corpus=request needs more than one request, or standard input would be read twice.
-        GradewireError: The server is down, or refuses.
+        GradewireError: The server is down, or refuses the call.
     """
     metrics = {label: over_a_file(metric) for label, metric in chosen.named.items()}
     if any(_corpus(metric) == "request" for metric in metrics.values()):
@@ -94,7 +95,7 @@ async def with_file_corpus(
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names} would read standard input twice. Name a file, or use --reference-set")
     entries = FileReferences.read(source).entries
-    # A metric identifier from this file names the file's own set, which another store or server may lack.
+    # If a metric identifier names this file's set, prepare it again, because this store or server may lack it.
     if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
@@ -102,22 +103,22 @@ async def with_file_corpus(
     if not quiet:
         left_out = f", {len(report.failures)} failed" if report.failures else ""
         click.echo(
-            f"corpus: counted {len(entries) - len(report.failures)} reference lists of {source.name}"
+            f"corpus: counted {len(entries) - len(report.failures)} reference lists in {source.name}"
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
-    # A metric identifier may require the file's earlier corpus.
+    # A metric identifier may require an earlier version of the file's corpus.
     return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuse to resume a metric whose corpus is the rows of one request.
+    """Refuse to resume if a metric's corpus is the rows of one request.
 
-    Rows without an item never enter a request and do not count. `out` is an earlier output and need not exist;
-    `pictures` is as in `ScorePlan`.
+    Unreadable rows do not count, because they are never sent. The earlier output `out` need not exist; `pictures` has
+    the same meaning as in `ScorePlan`.
 
     Raises:
-        InputError: Only some rows have a final result, or the output cannot be read. Nothing was changed.
+        InputError: Only some rows have a final result, or the output cannot be read. No file was changed.
     """
     names = [metric.name for metric in chosen.metrics if _corpus(metric) == "request"]
     if not names:
@@ -131,13 +132,13 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path,
     if rows & done and (left := len(rows - done)):
         raise InputError(
             f"{', '.join(names)}: corpus=request counts the rows of one request, but only {left} of {len(rows)} rows "
-            f"{'is' if left == 1 else 'are'} left, so their weights would differ from those in {out}. Score all rows "
-            "again with --overwrite, or use corpus=prepared (bertscore: idf=prepared)"
+            f"{'is' if left == 1 else 'are'} left, so word weights would differ from the weights in {out}. Score all "
+            "rows again with --overwrite, or use corpus=prepared (bertscore: idf=prepared)"
         )
 
 
 def takes_corpus(metric: Metric) -> bool:
-    """Return whether a metric's scores depend on a corpus of references."""
+    """Return True if a metric's scores depend on a corpus of references."""
     return _corpus(over_a_file(metric)) in {"request", "prepared"}
 
 
@@ -156,9 +157,10 @@ def _refuse_many_rows(source: InputFile) -> None:
 
 
 def over_a_file(metric: Metric) -> Metric:
-    """Return a metric with the prepared corpus if it counts over one and names none.
+    """Return the metric with a prepared corpus if it needs a corpus and names none.
 
-    The default, the items of one request, would be a batch of rows here: a row's score would depend on its neighbours.
+    The server's default corpus is the items of one request. Here that is a batch of rows, so a row's score would depend
+    on neighbouring rows.
     """
     corpus = metric.prepared_parameter if metric.needs_corpus else None
     if corpus is None or getattr(metric, corpus) is not None:

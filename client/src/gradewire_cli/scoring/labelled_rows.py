@@ -1,4 +1,4 @@
-"""Collect scores and labels as columns; labels may be an evaluator's, and scores those of earlier runs."""
+"""Collect scores and labels as columns. An evaluator may give the labels, and earlier runs the scores."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.row import Row
 
-# Only the most frequent ones are shown: a column of free text has as many flags as rows.
+# Only the most frequent flags are shown, because a column of free text may have as many flags as rows.
 _SHOWN_FLAGS = 10
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """Return the label that an option names, as it is or as in --metrics (smile:v1 for smile).
+    """Return the label that an option names, either exactly or like in --metrics (smile:v1 names the label smile).
 
     Raises:
-        InputError: No metric has this name; lists the labels.
+        InputError: No metric has this name; the message lists the labels.
     """
     if name in labels:
         return name
@@ -55,10 +55,11 @@ def label_named(labels: Sequence[str], name: str, option: str) -> str:
 class EvaluatorLabels:
     """Scores and verdicts of the metric that replaces annotators.
 
-    A row counts if the metric has a score, and a verdict too if it gives verdicts at all.
+    A row counts if it has a score from this metric, and also a verdict if the metric gives verdicts.
 
     Attributes:
         label: The metric's label in results; "" before the first row.
+        left_out: Number of rows that do not count.
     """
 
     name: str
@@ -90,7 +91,7 @@ class EvaluatorLabels:
 
     @property
     def last_score(self) -> float:
-        """The score of the latest row."""
+        """The score of the last row that counts."""
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
@@ -104,15 +105,15 @@ class EvaluatorLabels:
 
 @dataclass(slots=True, kw_only=True)
 class LabelledRows:
-    """Columns under construction, one entry per labelled row.
+    """Columns under construction, with one entry per labelled row.
 
     Attributes:
-        rule: Combines annotators' labels into one; None: the row's own label, else their mean.
+        rule: Rule that combines annotators' labels. None means the row's own label, else the annotators' mean.
         against: The evaluator that replaces annotators; None if annotators labelled the rows.
-        tallies: Counts of labelled rows by the metric's label.
-        first_unreadable: Position and label of the first unreadable label; "" without any.
-        flags: Labelled rows by flag, including those left out.
-        server_version: gradewire version of the server that scored them; "" if scores were read.
+        tallies: Each metric's tally over labelled rows, by label.
+        first_unreadable: Position and value of the first unreadable label; "" if all are readable.
+        flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
+        server_version: gradewire version of the server that scored the rows; "" if scores were read from files.
     """
 
     rule: LabelRule | None = None
@@ -143,9 +144,9 @@ class LabelledRows:
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield rows with a usable label and count the others by reason.
+        """Yield rows with a usable label, and count skipped rows by reason.
 
-        With an evaluator in place of annotators, yields all rows; `add` finds which of them have a label.
+        With an evaluator in place of annotators, also yields rows without a label, which `add` skips later.
         """
         for row in rows:
             if self.against is not None:
@@ -197,17 +198,17 @@ class LabelledRows:
         """Return the columns as arrays.
 
         Raises:
-            InputError: No readable label is left, the rule does not fit the labels, or no metric is left to compare
+            InputError: There is no readable label, the rule does not fit the labels, or there is no metric to compare
                 with the evaluator.
         """
         if not self._labels and self.against is not None:
             raise InputError(f"no row has a score for {self.against.name}: {self.against.summary()}")
         if self._labels and not self._scores and self.against is not None:
-            raise InputError(f"--against {self.against.name}: the scores have no other metric to compare it with")
+            raise InputError(f"--against {self.against.name}: the scores have no other metric to compare with")
         if not self._labels and self.unreadable:
-            raise InputError(f"{self.unreadable_labels}, and no row has a readable one. Use --map label=COLUMN")
+            raise InputError(f"{self.unreadable_labels}, and no row has a readable label. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
-            raise InputError(f"--without-flag leaves no rows: all {self.flagged_out} have such a flag")
+            raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of its flags")
         if not self._labels:
             raise InputError("no row has a label (columns label, human_score, labels). Use --map label=COLUMN")
         return JudgedRows(
@@ -221,7 +222,7 @@ class LabelledRows:
         )
 
     def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """Return `judged`, with the evaluator's verdicts as labels if it gives any."""
+        """Return `judged`, but with the evaluator's verdicts (if it gives verdicts) as labels."""
         rows = self.judged(with_groups=with_groups)
         if self.against is None or not self.against.has_verdicts:
             return rows
@@ -232,34 +233,34 @@ class LabelledRows:
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return float64[rows, annotators] of rows with several annotators; NaN for a missing label."""
+        """Return the labels of rows with several annotators, float64[rows, annotators]; NaN for a missing label."""
         try:
             return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
         except ValueError as error:
             raise InputError(f"labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """Return float64[rows], the words in each prediction; NaN if it cannot be read."""
+        """Return float64[rows], the number of words in each prediction; NaN if the row is unreadable."""
         return np.array(self._words)
 
     @property
     def people(self) -> People:
-        """Texts that name annotators or the evaluator."""
+        """Words for the annotators or the evaluator in tables."""
         return People() if self.against is None else People.evaluator(self.against.label)
 
     @property
     def unreadable_labels(self) -> str:
-        """The number of unreadable labels, with the first of them."""
+        """A sentence on the number of unreadable labels, with the first such label."""
         first = f"first at {self.first_unreadable}; --label-map gives words a value"
         return f"{self.unreadable} rows have an unreadable label ({first})"
 
     @property
     def alone(self) -> int:
-        """The number of rows that keep their own label despite --labels, because they have no other."""
+        """Number of rows that keep their own label despite --labels, because they list no annotators."""
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Return sentences on the rows and statistics that are left out, with reasons."""
+        """Return sentences on left-out rows and statistics, with reasons."""
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(
@@ -272,16 +273,16 @@ class LabelledRows:
         if self.flags:
             most = sorted(self.flags.most_common(_SHOWN_FLAGS))
             counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
-            more = f" and {len(self.flags) - len(most)} further flags" if len(self.flags) > len(most) else ""
+            more = f" and {len(self.flags) - len(most)} more flags" if len(self.flags) > len(most) else ""
             sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} of them left out")
         known = [label for label in self._labels if not math.isnan(label)]
         if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
                 f"labels range from {min(known):g} to {max(known):g}, so AUC and statistics of verdicts are missing. "
-                "Use --label-map to say which labels count as right (labels in [0, 1] do from 0.5)"
+                "Use --label-map to map labels to numbers in [0, 1], where 0.5 and more count as right"
             )
         if self.alone:
-            sentences.append(f"{self.alone} rows have a single label, which --labels {self.rule} keeps")
+            sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps it")
         return sentences
 
     def _agreed(self) -> NDArray[np.float64]:
@@ -300,11 +301,11 @@ def _numbers(annotations: Sequence[float | None]) -> list[float]:
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Join rows with earlier outputs by row number; metrics of several files are combined.
+    """Join rows with earlier outputs by row index, and combine the metrics of several outputs.
 
     Raises:
-        InputError: A file is missing, not such an output, too short, made from other rows, or repeats a metric of
-            another file.
+        InputError: An output is missing, not JSONL from `gradewire score`, too short, made from other rows, or has a
+            metric that another output has too.
     """
     copies = itertools.tee(rows, len(paths))
     for joined in zip(*(_joined(copy, path) for copy, path in zip(copies, paths, strict=True)), strict=True):
@@ -331,7 +332,7 @@ def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, An
         if output["index"] != row.index:
             raise InputError(f"{path} has no scores for {row.position}. Complete it with gradewire score --resume")
         if output["digest"] != row.digest:
-            raise InputError(f"{path} was made from another text at {row.position}. Score the file again")
+            raise InputError(f"{path} was made from a different row at {row.position}. Score the file again")
         labels = labels or list(output["scores"])
         if list(output["scores"]) != labels:
             raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score the file again")

@@ -1,4 +1,4 @@
-"""Score a labelled file, or read its scores, with the options for `agree`, `bench` and `calibrate`."""
+"""Score a labelled file, or read its scores, for `agree`, `bench` and `calibrate`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Add options for the bootstrap's draws, with this default number of resamples, and --quiet."""
+    """Return a decorator that adds --resamples (with this default), --seed and --quiet."""
     return stacked(option("--resamples", type=click.IntRange(min=100), default=resamples), seed_option(0), quiet_option)
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Add options for rows, scores and labels, and `draw_options`."""
+    """Return a decorator that adds options for rows, scores and labels, and `draw_options`."""
     return stacked(
         option("--where", multiple=True),
         option("--scores", type=OUTPUT_FILE, multiple=True),
@@ -52,7 +52,7 @@ against_option = option("--against")
 
 
 class Draws(TypedDict):
-    """The bootstrap's arguments for functions of the statistics."""
+    """The bootstrap arguments that gradewire_stats functions accept."""
 
     resamples: int
     seed: int
@@ -60,11 +60,11 @@ class Draws(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRun:
-    """A run over labelled rows: their choice, the metrics, the connection and the bootstrap's draws.
+    """Options for a run over labelled rows: input, metrics, connection, labels and bootstrap.
 
     Attributes:
         scores: Outputs of earlier runs to read instead of scoring.
-        labels: Rule that combines several annotators' labels; None: the row's own label, else their mean.
+        labels: Rule that combines annotators' labels. None means the row's own label, else the annotators' mean.
         against: The metric that replaces annotators; "" if annotators labelled the rows.
     """
 
@@ -81,7 +81,7 @@ class LabelledRun:
 
     @property
     def draws(self) -> Draws:
-        """The bootstrap's arguments."""
+        """The bootstrap arguments."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(
@@ -91,7 +91,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Score the labelled rows or read their scores; `check` gets the metrics' labels before any are scored."""
+        """Score the labelled rows or read their scores; before scoring, call `check` with the metric labels."""
         rows = LabelledRows(
             rule=self.labels,
             without_flags=self.without_flags,
@@ -112,7 +112,7 @@ class LabelledRun:
         check_outputs(outputs, read)
 
     def _compared(self, labels: Sequence[str]) -> list[str]:
-        """Return the metrics without the one that replaces annotators."""
+        """Return the metric labels without the metric that replaces annotators."""
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
 
@@ -144,14 +144,14 @@ class LabelledRun:
             )
 
 
-# FILE and the options of a `LabelledRun`; `labelled_run_of` reads them.
+# FILE and the options of a `LabelledRun`, for `labelled_run_of`.
 labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
 
 
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Read FILE, its input options and `labelled_options`; reads metrics and connection unless they are given."""
+    """Parse the options for a `LabelledRun`; `metrics` and `connection` replace the options of the same kind."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
@@ -179,7 +179,7 @@ def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """Return the JSON description of file, rows, labels and draws."""
+    """Return the run's file, rows, labels and draws as JSON values."""
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
@@ -208,5 +208,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """Return the JSON description of the intervals' draws; `unit` is the unit that is drawn."""
+    """Return the intervals' bootstrap settings as JSON values; `unit` names what is resampled."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -1,4 +1,4 @@
-"""Pairs of answers to one question, and the engine that judges them and keeps the verdicts."""
+"""Pairs of answers to the same question, and the engine that judges pairs and stores the verdicts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 Winner = Literal["model_a", "model_b", "tie"]
-"""The winner in a pair's line: a is the baseline's answer, b the other side's."""
+"""The winner in a pair's record: model_a is the baseline, and model_b is the model compared with it."""
 _NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of one metric for one answer.
+    """A metric's result for an answer.
 
     Attributes:
-        correct: Whether the answer counts as right; None if the metric gives no verdict.
+        correct: True if the answer counts as right; None if the metric gives no verdict.
         status: OK, or why there is no score.
     """
 
@@ -58,40 +58,40 @@ class Result:
 
 
 def results_of(output: Mapping[str, Any]) -> dict[str, Result]:
-    """Return the results of an output row by label; raises ValueError as `Result.of_output` does."""
+    """Return an output row's results by label; raises ValueError like `Result.of_output`."""
     return {label: Result.of_output(label, result) for label, result in output["scores"].items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of one side.
+    """One model's answer to a question.
 
     Attributes:
-        row: The row with its texts (`row.item`) and its position.
-        results: Results by the metric's label; empty if no metric was requested.
+        row: The row with question, references and answer (in `row.item`).
+        results: Results by metric label; empty if no metric was requested.
     """
 
     row: Row
     results: Mapping[str, Result] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return a field of the item as text; "" if it is missing."""
+        """Return an item's field as a string; "" if the field is missing."""
         value = (self.row.item or {}).get(name)
         return "" if value is None else str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a field of the item with several texts."""
+        """Return an item's field as a tuple of strings; empty if the field is missing."""
         value = (self.row.item or {}).get(name)
         return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),) if value else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPair:
-    """The answers of two sides to one question.
+    """Two models' answers to the same question.
 
     Attributes:
-        index: The pair's number in the run, from 0.
-        a: The baseline's answer; its question and references count for both.
+        index: The pair's index in the run, from 0.
+        a: The baseline's answer. The question and references in this answer's row count for both answers.
     """
 
     index: int
@@ -106,27 +106,27 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """Return the pair with digests of its rows' pictures from `folder`; unchanged without a folder."""
+        """Return the pair with digests of both rows' pictures from `folder`; unchanged without a folder."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
     @property
     def digest(self) -> str:
-        """32 hex digits over everything that a choice depends on except the chooser."""
+        """Digest (32 hex digits) of everything that a choice depends on except the chooser."""
         content = [self.model_a, self.model_b, *(row.digest + row.picture_digest for row in (self.a.row, self.b.row))]
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The verdict of a chooser on a pair.
+    """A chooser's verdict on a pair.
 
     Attributes:
         winner: None unless `status` is OK.
         status: OK, or why there is no winner: a `Status`, or INCONSISTENT if the two orders disagree.
-        message: An error with its remedy; "" when OK.
+        message: The error and its remedy; "" if `status` is OK.
         probability_a, probability_b, probability_tie: Means over both orders; None if unknown.
-        orders: The verdict in each order; empty for choosers without orders.
+        orders: The verdict in each order of the answers; empty if the chooser does not depend on order.
     """
 
     winner: Winner | None
@@ -139,12 +139,12 @@ class Choice:
 
     @property
     def may_pass(self) -> bool:
-        """True if the server was down or too slow, so that --resume tries the pair again."""
+        """True if the server was down or too slow; --resume then retries the pair."""
         return self.status in {Status.UNAVAILABLE, Status.TIMEOUT}
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return the choice in a pair's line."""
+        """Return the choice in a pair's record."""
         return cls(**{each.name: line[each.name] for each in fields(cls) if each.name in line})
 
 
@@ -152,46 +152,46 @@ Chosen = tuple["AnswerPair", "Choice"]
 
 
 class Chooser(Protocol):
-    """A chooser of the better one of two answers.
+    """An object that chooses the better of two answers.
 
-    A run passes it the pairs that no earlier run (`--out` with `--resume`) has judged, and writes each result at once.
-    So a chooser keeps no state and starts afresh after an interruption.
+    A run passes the chooser only pairs that no earlier run (`--out` with `--resume`) judged, and writes each result
+    immediately. So a chooser needs no state to continue after an interruption.
     """
 
     @property
     def name(self) -> str:
-        """The name in tables, --by and --fail-if."""
+        """The chooser's name in tables, --by and --fail-if."""
         ...
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Everything besides the pair that a choice depends on: `by`, the identifier, and other JSON values.
+        """Everything besides the pair that a choice depends on: the identifier `by`, and other JSON values.
 
-        Every line of a pair holds it; --resume refuses lines with another identity.
+        Every pair's record contains the identity; --resume refuses records with another identity.
         """
         ...
 
     def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Yield every pair with its choice in batches, in the order of the pairs.
+        """Yield every pair with its choice, in batches and in the order of the pairs.
 
-        Reads pairs only as it works on them. A pair that cannot be judged gets a status and does not affect its
-        neighbours.
+        Pairs are read lazily. A pair that cannot be judged gets a status and does not affect other pairs.
 
         Raises:
-            GradewireError: The server is down or refuses the call; results yielded before stay valid.
+            GradewireError: The server is down or refuses the call; results that were yielded before stay valid.
         """
         ...
 
 
 @dataclass(slots=True)
 class PairEngine:
-    """A chooser with the file of its verdicts.
+    """A chooser with the file that stores its verdicts.
 
     Attributes:
-        journal: The file with a line for each pair; None keeps none.
-        digest: Returns a pair's identity, which every line holds.
-        take: Gets number (from 1) and content of every valid line: first of earlier runs, then new ones.
-        judged: Pairs in the latest call of `judge` that have a choice so far.
+        journal: The file with a record (a line) for each pair; None stores nothing.
+        digest: A function that returns the pair's digest for its record.
+        take: A function called with line number (from 1) and content of every valid record: first the records of
+            earlier runs, then new records.
+        judged: Number of pairs with a choice so far in the latest call of `judge`.
     """
 
     chooser: Chooser
@@ -204,15 +204,15 @@ class PairEngine:
     _goes_on: bool = False
 
     def open(self, *, resume: bool, again: bool = False) -> None:
-        """Begin or continue the file.
+        """Start or continue the file.
 
         Args:
-            resume: Keep existing choices that are final.
-            again: Check that existing choices are this chooser's, then drop them: choosing by scores is free, and
-                scores may have changed.
+            resume: Keep existing final choices.
+            again: Check that existing choices are from this chooser, then drop them, because scores may have changed
+                and choosing by scores costs nothing.
 
         Raises:
-            InputError: The file cannot be written, holds no pairs, or another chooser's; nothing was changed.
+            InputError: The file cannot be written, contains no pairs, or is from another chooser. Nothing was changed.
         """
         if self.journal is None:
             return
@@ -243,10 +243,10 @@ class PairEngine:
         extra: Mapping[str, Any] | None = None,
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
-        """Return a choice for every pair; the chooser gets only pairs without an earlier one.
+        """Return a choice for every pair; the chooser judges only pairs without an earlier choice.
 
         Raises:
-            GradewireError: As `Chooser.choose`; written lines stay valid.
+            GradewireError: See `Chooser.choose`; written records stay valid.
             InputError: The file cannot be written.
         """
         digests = [] if again or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
@@ -266,11 +266,11 @@ class PairEngine:
     def finish(self, chosen: Sequence[Chosen] | None = None) -> None:
         """Complete the file durably; raises InputError if it cannot be written.
 
-        With `chosen`, keep only these pairs, in their order.
+        With `chosen`, keep only these pairs, in this order.
         """
         if self.journal is None:
             return
-        # The chooser keeps the pairs' order.
+        # A new file is already in order, because the chooser keeps the pairs' order.
         if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
             self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
         self.journal.finish()
@@ -293,7 +293,7 @@ class PairEngine:
 
 
 def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of the file, as `gradewire leaderboard` reads it, with `said` as further fields."""
+    """Return a pair's record, which `gradewire leaderboard` can read, with `said` as additional fields."""
     question = pair.a.row.question_id or pair.a.row.question_key
     scores = {
         label: {"a": pair.a.results[label].score, "b": pair.b.results[label].score}
@@ -324,7 +324,7 @@ def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[s
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield the lines of a file of pairs with numbers and ends; nothing if the file does not exist."""
+    """Yield (line number, end offset in bytes, record) for each line; nothing if the file does not exist."""
     if not path.exists():
         return
     with named_errors(path), path.open("rb") as stream:
@@ -335,5 +335,5 @@ def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
             except (ValueError, RecursionError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is not a pair of gradewire compare. Use another --out")
+                raise InputError(f"{path}: line {number} is not a pair from gradewire compare. Use another --out")
             yield number, end, pair

@@ -1,4 +1,4 @@
-"""Resolve options into a plan for every row, with a connected client: metrics, judges, corpora."""
+"""Resolve metrics, judges and corpora from options and the server, once for all rows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient, ModelList
     from gradewire.results import ModelInfo
 
-# In --metrics, the name of all metrics that the server can compute.
+# The name in --metrics for all metrics that the server can compute.
 ALL_METRICS = "all"
-# Reason for metrics that read the file first, which standard input does not allow.
+# Metrics that read the file first cannot be computed on standard input.
 _UNREAD_CORPUS = (
-    "it counts the references of the file first, but standard input cannot be read twice. Name a file, or use "
+    "it counts the file's references first, but standard input cannot be read twice. Name a file, or use "
     "--reference-set"
 )
 _UNREAD_VALUES = "it needs values in all references, which cannot be checked on standard input. Name it to compute it"
@@ -45,13 +45,13 @@ scoring_options = stacked(input_options, metric_options, judge_options, cascade_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePlan:
-    """The request for every row, with all options resolved.
+    """The metrics and settings for every row, with all options resolved.
 
     Attributes:
         chosen: The metrics with all defaults, and the reference set.
-        synthetic: Synthetic answers for a smile that names none.
+        synthetic: Default source of synthetic answers for smile.
+        judge_elsewhere: True if a judge runs on a separate server, which may charge for calls.
         pictures: The folder of the rows' pictures if a metric shows them; None otherwise.
-        judge_elsewhere: Whether a judge runs behind its own server, which may charge for calls.
     """
 
     chosen: MetricChoice
@@ -68,12 +68,12 @@ class ScorePlan:
 async def resolve_plan(
     client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
 ) -> ScorePlan:
-    """Resolve `all`, prompt files, defaults and corpora; print notes on the judges.
+    """Resolve `all`, prompt files, defaults and corpora, and print notes on the judges.
 
     By default, smile uses the rows' synthetic answers. Reads the rows again if a metric counts the file's references.
 
     Raises:
-        InputError: A prompt file or corpus fits no metric, or does not fit this file.
+        InputError: A prompt file or corpus fits no metric, or the corpus does not fit this file.
         GradewireError: The server is down, or a metric is invalid.
     """
     items = None if source.is_stdin else lambda: _items(source)
@@ -83,7 +83,7 @@ async def resolve_plan(
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     await _check_models(client, chosen.metrics)
-    # Users must see notes on judges that cost more, answer worse or exist only for tests.
+    # Users must see notes on judges that cost more, are less accurate, or exist only for tests.
     elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
@@ -103,9 +103,10 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[str, Metric]:
-    """Return the metrics by label; labels follow the written text, not filled-in defaults.
+    """Return the metrics by label; a label contains only what the user wrote, without defaults.
 
-    Adds prompt files to their metrics, and risk or budget of the options to an auto that has neither.
+    Metrics get their prompt files. If auto names neither risk nor judge_budget, it gets the values of --risk and
+    --judge-budget.
     """
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
@@ -113,18 +114,18 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
     flags = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
     if not flags:
         return metrics
-    open_ones = {
+    undecided = {
         label: replace(metric, **values)
         for label, metric in metrics.items()
         if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
     }
-    if not open_ones:
+    if not undecided:
         raise InputError(f"{flags[0]} needs an auto without risk and judge_budget in --metrics")
-    return {**metrics, **open_ones}
+    return {**metrics, **undecided}
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
-    """Raise InputError for models that the server does not know, before all their rows fail."""
+    """Raise InputError if the server lacks a model, because otherwise every row would fail."""
     named = {
         (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
@@ -163,12 +164,12 @@ def judge_name(metric: Metric) -> str:
 
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
-    """Return whether a metric's judge runs behind its own server."""
+    """Return True if a metric's judge runs on a separate server."""
     return any(model.numeric_class.startswith("remote") for model in _judges(listed, {judge_name(metric)}))
 
 
 def judge_notes(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Return the server's notes on these judges; "" names its default judge."""
+    """Return the server's notes on these judges; "" names the default judge."""
     return [f"judge {model.name}: {note}" for model in _judges(listed, judges) for note in model.remarks]
 
 
@@ -179,12 +180,12 @@ def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return metrics that these items do not suit with their defaults, each with what is missing.
+    """Return metrics that lack something in these items, with the reason.
 
-    A metric that needs a question is listed only if no item has one; otherwise the rows without a question fail
-    themselves. A metric that compares annotators is listed if one item has too few references, and a metric that
-    compares values if one item has no digit in its references. Without any references, every row fails and nothing is
-    listed.
+    A metric that needs a question is listed only if no item has a question; otherwise only rows without a question
+    fail. A metric that compares annotators is listed if an item has too few references, and a metric that compares
+    values if an item has no digit in its references. If no item has references, nothing is listed, because every row
+    fails with a message of its own.
     """
     has_question, fewest, has_digits = False, sys.maxsize, True
     first_list, lists_differ = "", False
@@ -201,7 +202,7 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     missing = {}
     for name, kind in METRIC_TYPES.items():
         if kind.asks_judge():
-            continue  # not in `all`
+            continue  # `all` includes no judges
         if kind.needs_corpus and not lists_differ:
             missing[name] = _ALL_ALIKE
         elif kind.needs_question and not has_question:
@@ -209,23 +210,23 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         elif fewest < kind.least_references:
             missing[name] = (
                 f"some rows have fewer than {kind.least_references} references, but it compares annotators. Name it to "
-                "compute it for the others"
+                "compute it for the other rows"
             )
         elif kind.needs_values and not has_digits:
             missing[name] = (
                 "some rows have no number in their references, but it compares dates, quantities and the like. Name "
-                "it to compute it for the others"
+                "it to compute it for the other rows"
             )
     return missing
 
 
 def without_all(metrics: str) -> str:
-    """Return the metrics that --metrics names besides `all`."""
+    """Return the names in --metrics without `all`."""
     return ",".join(name for name in metrics.split(",") if name.strip() != ALL_METRICS)
 
 
 def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
-    """Return the label of an option's metric and the labels of --metrics; raises click.UsageError."""
+    """Return the label of an option's metric, and the labels in --metrics; raises click.UsageError if invalid."""
     others = without_all(metrics)
     try:
         named = choose_metrics(line, MetricDefaults()).labels
@@ -244,12 +245,11 @@ async def written_metrics(
     *,
     quiet: bool = False,
 ) -> list[Metric]:
-    """Read --metrics and replace `all` with the server's metrics.
+    """Parse --metrics and replace `all` with the server's metrics.
 
-    A bare metric name next to `all` adds no duplicate. Unless `quiet`, prints on stderr the metrics that are left out,
-    with
-    the reason: the server cannot compute them, or no item has what they need. Smile stays even without its encoder: its
-    rows report the problem.
+    A bare metric name next to `all` adds no duplicate. Unless `quiet`, metrics that are left out are printed on stderr
+    with the reason: the server cannot compute them, or the items lack what they need. Smile stays even without its
+    encoder, because the rows' results report the problem.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]
@@ -262,12 +262,12 @@ async def written_metrics(
     left_out = await _left_out(client, options.model)
     lacking: dict[str, str] = _unread() if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
-        # The named set is the corpus, not these references.
+        # The named set is the corpus, so the file's references do not matter.
         lacking = {name: reason for name, reason in lacking.items() if not METRIC_TYPES[name].needs_corpus}
     for name, reason in lacking.items():
         left_out.setdefault(name, reason)
     asked = [_with_defaults(metric) for metric in beside]
-    # `all` includes no judge: a judge takes seconds for a row, or costs money.
+    # `all` includes no judge, because a judge needs seconds per row or costs money.
     every = [kind() for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in left_out]
     if not quiet:
         named = {metric.name for metric in beside}
@@ -276,7 +276,7 @@ async def written_metrics(
 
 
 async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
-    """Return the usual metrics, without `correctness` (and with a note) if the encoder has no fit for it."""
+    """Return the usual metrics; print a note and omit `correctness` if it has no fit for the encoder."""
     metrics, note = usual_metrics(await client.models(), options.model)
     if note and not quiet:
         click.echo(note, err=True)
@@ -284,7 +284,7 @@ async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metr
 
 
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
-    """Return metrics without a judge that the server cannot compute, and why."""
+    """Return the metrics without a judge that the server cannot compute, with the reason."""
     left_out = {name: "the server lacks it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
     beyond = without_metrics(listed, model)
@@ -311,6 +311,6 @@ def _report_left_out(left_out: Mapping[str, str]) -> None:
 
 
 def _with_defaults(metric: Metric) -> Metric:
-    """Return the metric without version and with defaults, so that it equals a bare name."""
+    """Return the metric with defaults and without its version, to compare it with a bare metric name."""
     metric = over_a_file(replace(metric, version=None))
     return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric

@@ -1,4 +1,4 @@
-"""Score rows in order with a few batches in flight, and retry rows that the server could not take."""
+"""Score rows in order with a few batches in flight, and retry rows that the server could not accept."""
 
 import asyncio
 import contextlib
@@ -23,21 +23,21 @@ from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
-# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: start small.
+# The first request is small, because a judge on a CPU needs a second or more per row; on a GPU it needs a hundredth.
 FIRST_JUDGED_ROWS = 4
-# A judge's requests grow below this time and shrink above the next: progress stays visible, and requests end long
-# before a deadline.
+# Requests to a judge grow if they are quick and shrink if they are slow. So progress stays visible, and requests end
+# long before a deadline.
 _QUICK_S = 10.0
 _SLOW_S = 60.0
-# After this many timeouts in a row the server counts as hung.
+# Number of consecutive timeouts after which the server counts as hung.
 GIVE_UP_AFTER = 8
 _ITEM = re.compile(r"^items\[\d+\]")
 
 
 class AdaptiveBatchSize:
-    """A batch size that starts small for a judge of unknown speed and follows its response times.
+    """A batch size that starts small for a judge of unknown speed, and adapts to response times.
 
-    Without a judge, requests have the maximum size. `deadline_s` is the deadline of one request in seconds.
+    Without a judge, requests have the maximum size. `deadline_s` is one request's deadline in seconds.
     """
 
     def __init__(self, *, judged: bool, deadline_s: float) -> None:
@@ -47,10 +47,7 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Adjust to a request's duration if at least half of its rows were computed.
-
-        Cached answers say nothing about a judge's speed.
-        """
+        """Adjust the size to a request's duration, unless most rows were cached and show no judge's speed."""
         if not self._judged or 2 * computed < rows:
             return
         if seconds > self._slow_s:
@@ -64,11 +61,12 @@ Scores: TypeAlias = "Mapping[str, MetricScore]"
 
 @dataclass(slots=True)
 class RowRetries:
-    """Retries of rows that came back UNAVAILABLE with a retry time.
+    """Retries of rows with an UNAVAILABLE result for which the server named a waiting time.
 
     Attributes:
-        longest_pause_s: Longest wait in seconds before a retry; rows with a longer one are not retried.
-        scored: Retried rows without an UNAVAILABLE result in the end.
+        most: Maximum number of retries of a row.
+        longest_pause_s: Maximum waiting time in seconds; a result with a longer waiting time is not retried.
+        scored: Number of retried rows that finally have no UNAVAILABLE result to retry.
     """
 
     most: int
@@ -83,7 +81,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Return the answers with UNAVAILABLE results replaced by those of a retry."""
+        """Retry the UNAVAILABLE results, and return the answers with their replacements."""
         waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
         self.rows += first
@@ -97,7 +95,7 @@ class RowRetries:
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
-                break  # keep the answers; --resume scores the rest
+                break  # keep the answers so far; --resume can retry
             for index, scores in zip(waiting, again, strict=True):
                 kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
                 answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
@@ -106,7 +104,7 @@ class RowRetries:
         return answers
 
     def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Return rows to retry; reports those with too long a wait."""
+        """Return the indices of rows to retry, and print a note on the first result whose waiting time is too long."""
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
@@ -138,8 +136,8 @@ class ScoredRow:
     """A row with its results.
 
     Attributes:
-        output: The written row: id, index, scores by label, digest of the content.
-        scores: The same scores with costs; empty for a row of an earlier run.
+        output: The output row: id, index, scores by label, and digest of the content.
+        scores: The same scores with their costs; empty for a row from an earlier run.
     """
 
     row: Row
@@ -149,12 +147,11 @@ class ScoredRow:
 
 @dataclass(slots=True)
 class RowScorer:
-    """A scorer of rows with one client; create it with `open`.
+    """An object that scores rows with a client; create it with `open`.
 
     Attributes:
         lines: The server's metric identifiers by label.
-        retries: Retries rows that the server could not take.
-        resumed: Returns a row's output from an earlier run, or None.
+        resumed: A function that returns a row's output from an earlier run, or None.
     """
 
     client: AsyncClient
@@ -174,8 +171,8 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Resolve the metrics on the server before any row is read; `deadline_s` limits one request, in seconds."""
-        # A metric that counts over a request needs all rows in a single one.
+        """Resolve the metrics on the server before any row is read; `deadline_s` limits each request, in seconds."""
+        # A metric that counts words over the request needs all rows in a single request.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
         return cls(
@@ -195,12 +192,12 @@ class RowScorer:
         *,
         already: int = 0,
     ) -> None:
-        """Score rows and pass them to `take` in order, batch by batch; reads rows only as requests need them.
+        """Score rows lazily, and pass them to `take` in order, batch by batch.
 
-        `progress` gets the number of finished rows, including those finished `already`.
+        `progress` is called with the number of finished rows, including rows that were finished `already`.
 
         Raises:
-            GradewireError: The server is down or refuses the call; batches passed before stay valid.
+            GradewireError: The server is down or refuses the call; batches that were passed before stay valid.
         """
         async with contextlib.aclosing(self._batches(rows)) as batches:
             async for batch in batches:
@@ -268,8 +265,8 @@ class RowScorer:
         for label, provenance in report.provenance.items():
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
-                    f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. Servers at the "
-                    "address differ: make them the same, then use --resume"
+                    f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. The servers at "
+                    "this address differ. Make them the same, then use --resume"
                 )
         return report
 
@@ -278,11 +275,11 @@ class RowScorer:
         for label, score in scores.items():
             result = score.to_dict()
             if score.message:
-                # The client counts within its batch, but users look for the position in their file.
+                # The client names the position in the batch, but users need the position in their file.
                 result["message"] = _ITEM.sub(lambda _: row.position, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
                 result["message"] = f"{result.get('message', row.position)} ({lack})"
-            # A row that never reached the server has the identifier too, so that --resume can compare.
+            # A row that was never sent also gets the identifier, so that --resume can compare it.
             results[label] = {**result, "line": self.lines[label]}
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}

@@ -1,1 +1,1 @@
-"""Agreement of metrics with human labels: rows, statistics, ranks, bootstrap over questions, and the whole report."""
+"""Agreement of metrics with human labels: rows, statistics, ranks, bootstrap over questions, and reports."""

@@ -1,4 +1,4 @@
-"""Compute all metrics, parts and comparisons of a table on the same draws of questions."""
+"""Compute all of a table's metrics, parts and comparisons from the same bootstrap draws of questions."""
 
 import math
 from collections import defaultdict
@@ -41,13 +41,14 @@ from gradewire_stats.bootstrap import (
 
 @dataclass(slots=True, eq=False)
 class PartDraws:
-    """One metric on the rows of a part that it scored: point values, and the values of all draws.
+    """A metric's statistics on a part of the table: the point values, and the values in all draws.
 
     Attributes:
-        sample: The rows, with the questions of the part numbered from 0.
-        sums: Column of `JudgedPart` for each sum.
-        ranked: The same rows in order, if a rank statistic is wanted.
-        questions_of: Questions that can vary between draws: behind all rows, rows with a verdict, and pairs.
+        sample: The part's rows with a score, with the part's questions numbered from 0.
+        sums: For each sum by name, its column in `JudgedPart`'s matrix of sums.
+        ranked: The same rows, prepared for ranking; None if no rank statistic is wanted.
+        questions_of: Number of questions that can vary between draws, for statistics of "pairs", of rows with a verdict
+            ("judged") and of all rows ("").
     """
 
     part: Part
@@ -60,11 +61,11 @@ class PartDraws:
     _drawn: defaultdict[Statistic, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
-        """Compute the values of further draws.
+        """Compute the values in a chunk of draws.
 
         Args:
-            sums: float64[columns, draws], of the part.
-            drawn: float64[draws, questions of the part], the draws for rank statistics.
+            sums: float64[columns, draws], the part's sums.
+            drawn: float64[draws, the part's questions], number of times each was drawn, for rank statistics.
         """
         values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
         if self.ranked is not None and len(drawn):
@@ -73,38 +74,38 @@ class PartDraws:
             self._drawn[statistic].append(column)
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Return the values of all draws, float64[draws], NaN if undefined; fewer or none for expensive statistics."""
+        """Return a statistic in all draws, float64[draws], NaN if undefined; expensive statistics have fewer draws."""
         return joined(self._drawn[statistic])
 
     def questions(self, statistic: Statistic) -> int:
-        """Return the number of questions behind a statistic that can vary between draws."""
+        """Return the number of questions that contribute to a statistic and can vary between draws."""
         return self.questions_of[
             "pairs" if statistic == "pairwise" else "judged" if statistic in JUDGED_STATISTICS else ""
         ]
 
     def estimate(self, statistic: Statistic) -> Estimate:
-        """Return a statistic with its interval, after the last draw."""
+        """Return a statistic with its interval; call it after the last draw."""
         return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
 
 
 class JudgedPart:
-    """The rows of a part, with samples for every metric and for every comparison.
+    """A part of the table, with a sample for every metric and for every comparison.
 
-    A metric with the same rows in and outside a comparison shares one sample. Failures are rare, so comparisons cost
-    almost nothing.
+    If a metric has the same rows with and without a comparison, both use one sample. Failures are rare, so comparisons
+    cost almost nothing.
     """
 
     def __init__(self, columns: NumberedRows, part: Part) -> None:
         self.part = part
         self._columns = columns
         self._draws: dict[tuple[str, bytes], PartDraws] = {}
-        # Questions of the part; samples number them from 0.
+        # The part's questions by their index in the table; samples number them from 0.
         self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
 
     def add(self, metric: str, statistics: Collection[Statistic], *paired_with: str) -> PartDraws:
-        """Request statistics of a metric on the rows that `paired_with` scored too."""
+        """Request a metric's statistics on the rows that the `paired_with` metrics scored too."""
         scored, judged = self._columns.usable(self.part.rows, metric, *paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
         if key not in self._draws:
@@ -115,14 +116,14 @@ class JudgedPart:
         return self._draws[key]
 
     def settle(self) -> None:
-        """Compute point values and all that the draws share; call once, after the last `add`."""
+        """Compute the point values, and prepare the draws; call it once, after the last `add`."""
         columns: dict[bytes, int] = {}
         kept: list[NDArray[np.float64]] = []
         for cell in self._draws.values():
             sample = cell.sample
             sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
-                # Metrics share counts and sums of labels, so each distinct column is multiplied once.
+                # Metrics often have equal counts and label sums, so each distinct column is multiplied only once.
                 cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
                 if cell.sums[name] == len(kept):
                     kept.append(column)
@@ -137,11 +138,11 @@ class JudgedPart:
             self._sums_by_question = np.stack(kept, axis=1)
 
     def take(self, weights: NDArray[np.float64], *, rank_draws: int) -> None:
-        """Compute the values of further draws.
+        """Compute the values in a chunk of draws.
 
         Args:
-            weights: float64[draws, questions of the table], how often each was drawn.
-            rank_draws: Number of first draws that compute rank statistics.
+            weights: float64[draws, questions in the table], number of times each was drawn.
+            rank_draws: Number of draws, from the first, to compute rank statistics in.
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
@@ -162,12 +163,13 @@ def _point(
 
 @dataclass(frozen=True, slots=True)
 class StatisticDifference:
-    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, from the same draws.
+    """A statistic for `metric` minus the same statistic for `baseline`, on rows that both scored.
 
     Attributes:
-        rows: Rows that both scored; for verdict statistics, rows that both judged.
-        mean_of_cells: Difference of the means over the cells with both sides defined.
-        all_rows: Difference over all rows at once.
+        rows: Number of rows that both scored; for verdict statistics, that both judged.
+        mean_of_cells: Mean difference over the cells in which both statistics are defined.
+        all_rows: Difference over all rows together.
+        cells: Number of cells in `mean_of_cells`.
     """
 
     metric: str
@@ -181,11 +183,11 @@ class StatisticDifference:
 
 
 class PairDraws:
-    """Two metrics on the rows that both scored, for differences of their statistics."""
+    """Two metrics on the rows that both scored, for differences between their statistics."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
-        # The mean of cells needs the finest parts, the difference over all rows the last one.
+        # The mean over cells needs the parts of the level "cell", and the difference over all rows the last part.
         self._sides = [
             [part.add(name, statistics, other) for name, other in (names, names[::-1])]
             for part in parts
@@ -193,7 +195,7 @@ class PairDraws:
         ]
 
     def comparison(self, statistic: Statistic) -> StatisticDifference:
-        """Return the difference in a statistic with its intervals, after the last draw."""
+        """Return the difference in a statistic with its intervals; call it after the last draw."""
         cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
         everything = self._sides[-1][0]
@@ -221,15 +223,15 @@ def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float
 
 
 def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Return the mean of a statistic (or of its absolute value) over the cells that define it, after the last draw.
+    """Return the mean of a statistic or its absolute value over cells; call it after the last draw.
 
-    The mean leaves out a cell whose point value is undefined. A draw in which another cell is undefined is undefined.
+    Cells with an undefined point value are left out. In a draw, the mean is undefined if any remaining cell is.
     """
     defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
     values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
     if absolute:
         values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
-    # The mean is as uncertain as its worst cell: a cell without an interval leaves the mean without one.
+    # If a cell has too few questions for an interval, the mean has no interval either.
     questions = min((cell.questions(statistic) for cell in defined), default=0)
     mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
     return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
@@ -237,14 +239,13 @@ def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: boo
 
 def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.float64]:
     first, second = (side.draws(statistic) for side in sides)
-    # With many label levels Kendall's tau has fewer draws. Failures can make the number of levels differ between the
-    # sides.
+    # Kendall's tau has fewer draws if there are many distinct labels, and failures can leave one side fewer labels.
     shortest = min(len(first), len(second))
     return first[:shortest] - second[:shortest]
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean of cells for draws that all cells have, float64[draws]; NaN if a cell is undefined there."""
+    """Return the mean over cells in each draw that all cells have, float64[draws]; NaN if a cell is undefined."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
         return np.array([])
@@ -257,13 +258,13 @@ def _mean_of_defined(values: Sequence[float]) -> float:
 
 
 _HUMAN = "\x00human"
-"""Human labels as one more evaluator. No metric identifier begins like this."""
+"""Name for the human labels as an additional evaluator. No metric identifier starts like this."""
 
 
 class JointBootstrap:
-    """Draws of whole questions, stratified by data set, shared by all statistics.
+    """A bootstrap over questions, stratified by data set, that computes all statistics from the same draws.
 
-    Request statistics (`add_metric`, `add_pair`), then call `run` once, then read the results.
+    Request statistics with `add_metric` and `add_pair`, call `run` once, then read the results.
     """
 
     def __init__(self, rows: JudgedRows, parts: Sequence[Part]) -> None:
@@ -279,11 +280,11 @@ class JointBootstrap:
         self._parts = [JudgedPart(columns, part) for part in parts]
 
     def add_metric(self, metric: str, statistics: Sequence[Statistic]) -> list[PartDraws]:
-        """Request statistics of a metric in every part."""
+        """Request a metric's statistics in every part."""
         return [part.add(metric, statistics) for part in self._parts]
 
     def add_pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
-        """Request the differences of two metrics on the rows that both scored."""
+        """Request the differences between two metrics on the rows that both scored."""
         return PairDraws(self._parts, names, statistics)
 
     def run(self, *, resamples: int, seed: int) -> None:
@@ -303,7 +304,7 @@ def _check(rows: JudgedRows) -> None:
     if not count:
         raise ValueError("no labelled rows")
     if not np.isfinite(rows.labels).all():
-        raise ValueError("a label is not a finite number: leave such rows out")
+        raise ValueError("a label is not a finite number. Leave such rows out")
     lengths = {"datasets": len(rows.datasets), "models": len(rows.models), "questions": len(rows.questions)}
     lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
     lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
@@ -314,7 +315,7 @@ def _check(rows: JudgedRows) -> None:
 def draws_with_human_rate(
     rows: JudgedRows, parts: Sequence[Part], statistics: Sequence[Statistic], *, resamples: int, seed: int
 ) -> tuple[Sequence[PartDraws], Mapping[str, Sequence[PartDraws]]]:
-    """Return the human rate of every part, and the statistics of every metric there, from the same draws."""
+    """Return the human rate in every part, and every metric's statistics in every part, from the same draws."""
     bootstrap = JointBootstrap(_with_human(rows), parts)
     human = bootstrap.add_metric(_HUMAN, ["human_rate"])
     tables = {metric: bootstrap.add_metric(metric, statistics) for metric in rows.scores}
@@ -323,7 +324,7 @@ def draws_with_human_rate(
 
 
 def _with_human(rows: JudgedRows) -> JudgedRows:
-    """Add a metric `_HUMAN` whose verdicts are the labels, or missing if any label lies outside [0, 1]."""
+    """Add a metric `_HUMAN` with the labels as verdicts, or without verdicts if any label lies outside [0, 1]."""
     positive = right(rows.labels)
     verdicts = np.full(len(rows.labels), np.nan) if positive is None else positive.astype(np.float64)
     return replace(rows, scores={**rows.scores, _HUMAN: rows.labels}, verdicts={**rows.verdicts, _HUMAN: verdicts})

@@ -11,24 +11,24 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import Sample
 from gradewire_stats.agreement.statistics import RANK_STATISTICS, Statistic, pearson_of_sums
 
-# Rank statistics sort every draw, at many times the cost of a sum, so their intervals use fewer draws.
+# Maximum number of draws for rank statistics, which sort every draw and so cost many times more than sums.
 RANK_DRAWS = 1000
-# Kendall's tau needs a pass for each distinct label. With more labels than this, a plain loop over even fewer draws
-# runs.
+# Kendall's tau needs a pass for each distinct label. With more distinct labels than this, scipy computes each draw, and
+# the number of draws is even lower.
 MAX_LABEL_LEVELS = 16
 LOOPED_DRAWS = 200
-# A few arrays of this size fit into a core's cache.
+# Number of array elements to process at a time, so that a few arrays fit into a core's cache.
 NUMBERS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Rows by ascending value, grouped by equal values; computed once for all draws.
+    """The order of rows by value, in groups of equal values; computed once for all draws.
 
     Attributes:
-        order: int[rows], positions of the rows by ascending value; None if the rows are already ascending.
+        order: int[rows], row positions by ascending value; None if the rows are already ascending.
         starts: int[groups], start of each group of equal values in `order`.
-        group: int[rows], group of each row.
+        group: int[rows], each row's group.
     """
 
     order: NDArray[np.intp] | None
@@ -37,7 +37,7 @@ class Ordering:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Self:
-        """Order `values`, float64[rows] without NaN, at least one row."""
+        """Order `values`, float64[rows], at least one row and no NaN."""
         order = np.argsort(values, kind="stable")
         ascending = values[order]
         first = np.ones(len(values), dtype=bool)
@@ -48,7 +48,7 @@ class Ordering:
         return cls(None if in_place else order, np.flatnonzero(first), group)
 
     def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the weight of every group, float64[resamples, groups]."""
+        """Return every group's total weight, float64[resamples, groups]."""
         ascending = weights if self.order is None else weights[:, self.order]
         if len(self.starts) == len(self.group):
             return ascending
@@ -56,17 +56,17 @@ class Ordering:
         return summed
 
     def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean rank of every row within its resample, from 1, float64[resamples, rows]."""
+        """Return every row's midrank within the resample, from 1, float64[resamples, rows]."""
         totals = self.totals(weights)
         ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
         return ranks[:, self.group]
 
 
 def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Return Spearman's rho of every resample, float64[resamples]; NaN if a side is constant."""
+    """Return Spearman's rho in every resample, float64[resamples]; NaN if a side is constant."""
     rank_x, rank_y = x.midranks(weights), y.midranks(weights)
     total = weights.sum(axis=1)
-    # The mean rank is known, so centring both sides costs nothing.
+    # The mean rank is known without computing it, so centring both sides costs nothing.
     middle = (total[:, None] + 1) / 2
     dx, dy = rank_x - middle, rank_y - middle
     weighted_x, weighted_y = weights * dx, weights * dy
@@ -76,7 +76,7 @@ def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[
 
 
 def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Return Kendall's tau-b of every resample, with one pass for each distinct value of `y`.
+    """Return Kendall's tau-b in every resample, with one pass for each distinct value in `y`.
 
     Args:
         weights: float64[resamples, rows], whole numbers.
@@ -111,10 +111,11 @@ def _tied_weights(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 def two_labels(
     weights: NDArray[np.float64], x: Ordering, upper: NDArray[np.bool_]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """Return all rank statistics for labels of two levels, at the cost of one.
+    """Return all rank statistics for two distinct labels, at the cost of one statistic.
 
-    With U (upper, lower) pairs, S of them in order (ties count half): AUC = S / U; concordant minus discordant pairs
-    are 2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
+    There are U pairs of a row with the upper label and a row with the lower label. S pairs are in order, with ties
+    counted half. Then AUC = S / U, concordant minus discordant pairs are 2S - U, and the rank sum of the upper rows
+    exceeds its expectation by S - U / 2.
 
     Args:
         weights: float64[resamples, rows], whole numbers.
@@ -122,7 +123,7 @@ def two_labels(
         upper: bool[rows], rows with the higher label.
 
     Returns:
-        float64[resamples] of each; NaN if a side is constant in the resample (for AUC: if the labels are).
+        float64[resamples] for each statistic; NaN if the labels or (except for AUC) the scores are constant.
     """
     groups = x.totals(weights)
     high = x.totals(weights * upper)
@@ -137,7 +138,7 @@ def two_labels(
     squares = np.einsum("ij,ij->i", groups, groups)
     cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
     untied_scores = (total * total - squares) / 2
-    # Twelve times the variance sum of the midranks.
+    # Twelve times the sum of squared deviations of the midranks.
     rank_spread = total**3 - cubes
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
@@ -154,7 +155,7 @@ def two_labels(
 
 
 class RankedSample:
-    """A sample with its orderings, computed once for all draws."""
+    """A sample with the order of its scores and labels, computed once for all draws."""
 
     def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
         self._sample = sample
@@ -166,14 +167,14 @@ class RankedSample:
         self._looped = 0
 
     def resample(self, weights: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
-        """Return the rank statistics of draws.
+        """Return the rank statistics in a chunk of draws.
 
         Args:
-            weights: float64[draws, questions], how often each question was drawn.
+            weights: float64[draws, questions], number of times each question was drawn.
 
         Returns:
-            float64[draws] of each wanted statistic; NaN if undefined. With many label levels, Kendall's tau stops after
-            `LOOPED_DRAWS` draws in total.
+            float64[draws] for each wanted statistic; NaN if undefined. With many distinct labels, Kendall's tau stops
+            after `LOOPED_DRAWS` draws in total.
         """
         step = max(1, NUMBERS_AT_A_TIME // max(1, len(self._sample.scores)))
         parts: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in self._wanted}
@@ -199,7 +200,7 @@ class RankedSample:
         upper = self._labels.group == len(self._labels.starts) - 1
         found = two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
-            # Two labels on the same side of 0.5 can be ranked, but form one class. AUC then uses the verdict labels.
+            # Two labels on the same side of 0.5 can be ranked, but are one class. AUC needs the classes.
             found["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 

@@ -13,18 +13,19 @@ COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
 @dataclass(frozen=True, slots=True)
 class CellAgreement:
-    """A row of the table: a data set and model, one of the two, a group, or all rows.
+    """A metric's agreement on a part of the rows: a data set and model, one of the two, a group, or all rows.
 
     Attributes:
-        level: The common property of the rows.
-        dataset: Name, or "" at the levels "model", "group" and "all".
-        model: Name, or "" at the levels "dataset", "group" and "all".
-        group: Name at the level "group", else "".
-        rows: Rows with a score.
-        failed: Rows without a score.
-        judged: Rows with a verdict, the basis of accuracy, F1, precision, recall, positive rate and deviation.
-        questions: Questions behind the scored rows that can vary between draws: all, less one for each data set after
-            the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
+        level: The property that the rows share.
+        dataset: Data set name, or "" at the levels "model", "group" and "all".
+        model: Model name, or "" at the levels "dataset", "group" and "all".
+        group: Group name at the level "group", else "".
+        rows: Number of rows with a score.
+        failed: Number of rows without a score.
+        judged: Number of rows with a verdict. Accuracy, F1, precision, recall, positive rate and deviation use only
+            these rows.
+        questions: Number of questions with scored rows that can vary between draws: all questions, less one for each
+            data set after the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
     """
 
     level: Level
@@ -40,11 +41,11 @@ class CellAgreement:
 
 @dataclass(frozen=True, slots=True)
 class MetricAgreement:
-    """Agreement of one metric.
+    """A metric's agreement on all parts.
 
     Attributes:
-        cells: Rows of the table, the finest level first, all rows last.
-        headline: Mean over the level "cell", of the parts that define the statistic.
+        cells: Agreement on each part: the level "cell" first, all rows last.
+        headline: Mean of each statistic over the parts of the level "cell" that define it.
     """
 
     metric: str
@@ -73,19 +74,19 @@ def agreement(  # noqa: PLR0913 - one table and five options
     """Compare scores with labels.
 
     Intervals are percentiles over draws of whole questions, stratified by data set. All metrics, parts and comparisons
-    share the draws; Spearman, Kendall and AUC use the first `RANK_DRAWS`. docs/reference/statistics.md defines every
-    statistic.
+    use the same draws; Spearman, Kendall and AUC only the first `RANK_DRAWS`. docs/reference/statistics.md defines
+    every statistic.
 
     Args:
         rows: Scores and labels; at least one row. `JudgedRows.beside_evaluator` compares with an evaluator instead.
         compare: Pairs of metric labels to compare.
         compare_statistics: Statistics to compare.
-        statistics: Statistics of the tables.
+        statistics: Statistics in the tables.
         resamples: Number of draws.
-        seed: Seed of the draws.
+        seed: Seed for the draws.
 
     Returns:
-        One table per metric in the order of `rows.scores`, and one comparison per pair and statistic.
+        A table for each metric in the order of `rows.scores`, and a comparison for each pair and statistic.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -94,7 +95,7 @@ def agreement(  # noqa: PLR0913 - one table and five options
     """
     unknown = {name for pair in compare for name in pair} - rows.scores.keys()
     if unknown:
-        raise ValueError(f"cannot compare {', '.join(sorted(unknown))}: name scored metrics: {', '.join(rows.scores)}")
+        raise ValueError(f"cannot compare {', '.join(sorted(unknown))}. Scored metrics are {', '.join(rows.scores)}")
     bootstrap = JointBootstrap(rows, parts_of(rows))
     tables = {metric: bootstrap.add_metric(metric, statistics) for metric in rows.scores}
     pairs = [bootstrap.add_pair(names, compare_statistics) for names in compare]

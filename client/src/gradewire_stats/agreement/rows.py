@@ -1,4 +1,4 @@
-"""Rows with scores, verdicts and labels, their parts by data set, model and group, and samples of one metric."""
+"""Rows with scores, verdicts and labels, their parts by data set, model and group, and a metric's sample of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 RIGHT_FROM = 0.5
 """Lowest label or score that counts as right."""
-# A label outside [0, 1] leaves verdict statistics undefined, as for an evaluator without verdicts.
+# Label for rows without a verdict from the evaluator. Labels outside [0, 1] leave verdict statistics undefined.
 _NO_VERDICT = 2.0
 
 
 def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Return labels as right or wrong.
+    """Convert labels to right or wrong.
 
     Args:
         labels: float64[rows], human labels without NaN.
 
     Returns:
-        True from 0.5 up; None if a label lies outside [0, 1], because then nothing defines right.
+        bool[rows], True for 0.5 or more; None if a label lies outside [0, 1], because right is then undefined.
     """
     if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
         return None
@@ -29,20 +29,20 @@ def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """Scores of several metrics, with human labels.
+    """Scores by several metrics, with human labels.
 
     Attributes:
-        scores: float64[rows] of each metric; NaN for a failed row, which no statistic counts.
-        verdicts: float64[rows] of each metric: 1 right, 0 wrong, NaN without a verdict.
-        labels: float64[rows] without NaN. Verdicts, AUC and accuracy need labels in [0, 1] and count 0.5 or more as
+        scores: float64[rows] by metric; NaN for a failed row, which no statistic counts.
+        verdicts: float64[rows] by metric: 1 right, 0 wrong, NaN without a verdict.
+        labels: float64[rows] without NaN. Verdict statistics and AUC need labels in [0, 1] and count 0.5 or more as
             right.
-        datasets: Data set of each row; "" without one.
-        models: Model under test of each row; "" without one.
-        questions: Key of each row's question. Rows of one data set with the same key are drawn together and compared
-            with each other by `pairwise`; a blank key is unique. For texts the question's words are a good key; the
-            same words about another image need another key.
-        groups: Group of each row (for example a kind of question), "" without one; empty if no groups are wanted.
-        verdict_labels: float64[rows], labels for verdicts and AUC instead of `labels`; None: `labels`.
+        datasets: Each row's data set, or "".
+        models: Each row's model under test, or "".
+        questions: Key of each row's question. Rows in the same data set with the same key are drawn together, and
+            `pairwise` compares them with each other. A blank key is unique. The question's words are a good key, unless
+            rows have the same question about different images.
+        groups: Each row's group (for example a question type), or ""; empty if no groups are wanted.
+        verdict_labels: float64[rows], labels for verdict statistics and AUC. None means `labels`.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -55,28 +55,28 @@ class JudgedRows:
     verdict_labels: NDArray[np.float64] | None = None
 
     def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
-        """Return the same rows with an evaluator's verdicts as `verdict_labels`; `labels` are its scores.
+        """Return the rows with an evaluator's verdicts as `verdict_labels`; `labels` must be the evaluator's scores.
 
         Args:
-            verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows if the evaluator gives none, which leaves AUC and
-                verdict statistics undefined.
+            verdicts: float64[rows]: 1 right, 0 wrong. NaN in all rows means that the evaluator gives no verdicts, which
+                leaves AUC and verdict statistics undefined.
         """
         return replace(self, verdict_labels=np.where(np.isnan(verdicts), _NO_VERDICT, verdicts))
 
     def with_cuts(self, cuts: Mapping[str, float]) -> Self:
-        """Return the same rows with verdicts from scores.
+        """Return the rows with verdicts that follow from scores.
 
         Args:
-            cuts: Lowest score of a right answer, by metric; replaces the metric's own verdicts.
+            cuts: Minimum score of a right answer, by metric. The new verdicts replace the metric's verdicts.
 
         Raises:
-            ValueError: A metric is unknown, or its cut is not finite.
+            ValueError: A metric is unknown, or a cut is not finite.
         """
         for metric, cut in cuts.items():
             if metric not in self.scores:
-                raise ValueError(f"cannot cut {metric}: name a scored metric: {', '.join(self.scores)}")
+                raise ValueError(f"cannot cut {metric}. Scored metrics are {', '.join(self.scores)}")
             if not np.isfinite(cut):
-                raise ValueError(f"the cut of {metric} is {cut}: use a finite number")
+                raise ValueError(f"the cut for {metric} is {cut}. Use a finite number")
         cut_verdicts = {
             metric: np.where(np.isnan(self.scores[metric]), np.nan, (self.scores[metric] >= cut).astype(np.float64))
             for metric, cut in cuts.items()
@@ -89,11 +89,11 @@ Level = Literal["cell", "dataset", "model", "group", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows with the same data set, model, both or group, or all rows.
+    """Rows that share a data set, a model, both or a group; or all rows.
 
     Attributes:
-        level: The common property.
-        rows: int[rows of the part], positions in the table.
+        level: The property that the rows share.
+        rows: int[the part's rows], positions in the table.
     """
 
     level: Level
@@ -104,10 +104,10 @@ class Part:
 
 
 def parts_of(rows: JudgedRows) -> list[Part]:
-    """Return the parts of a table, the finest first, all rows last.
+    """Return a table's parts: the level "cell" first, all rows last.
 
-    A level that would only repeat the parts above it is left out; a single part is a "cell". Rows without a group are
-    in no group's part.
+    A level that would only repeat the cells is left out. If there is only one part, its level is "cell". Rows without a
+    group are in no part of the level "group".
     """
     cells = rows_by(list(zip(map(str, rows.datasets), map(str, rows.models), strict=True)))
     names, under_test = rows_by(list(map(str, rows.datasets))), rows_by(list(map(str, rows.models)))
@@ -128,7 +128,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 
 def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
-    """Return the positions of each key, int[rows with the key], by ascending key."""
+    """Return the row positions for each key, int[rows with the key], by ascending key."""
     found: dict[Key, list[int]] = {}
     for row, key in enumerate(keys):
         found.setdefault(key, []).append(row)
@@ -137,16 +137,16 @@ def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows with a score, by ascending score, so that no draw needs sorting.
+    """A part's rows with a score from one metric, by ascending score, so that no draw needs sorting.
 
     Attributes:
         scores: float64[rows], finite.
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows].
         verdict_labels: float64[rows], labels to compare verdicts with.
-        positive: bool[rows], labelled right; None if a label of the table lies outside [0, 1].
-        clusters: int[rows], question of each row.
-        failed: Rows of the part without a score.
+        positive: bool[rows], True if labelled right; None if a label in the table lies outside [0, 1].
+        clusters: int[rows], each row's question.
+        failed: Number of the part's rows without a score.
     """
 
     scores: NDArray[np.float64]
@@ -159,17 +159,17 @@ class Sample:
 
     @property
     def judged(self) -> int:
-        """Rows with a verdict."""
+        """Number of rows with a verdict."""
         return int(np.count_nonzero(~np.isnan(self.verdicts)))
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """A table with numbered questions, shared by all its samples.
+    """A table with numbered questions, from which samples are taken.
 
     Attributes:
-        clusters: int[rows], question of each row.
-        strata: int[questions], data set of each question.
+        clusters: int[rows], each row's question.
+        strata: int[questions], each question's data set.
     """
 
     rows: JudgedRows
@@ -177,10 +177,10 @@ class NumberedRows:
     strata: NDArray[np.intp]
 
     def usable(self, part: NDArray[np.intp], *metrics: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows of a part all metrics scored, and which they all judged too: two bool[rows of the part].
+        """Return two bool[the part's rows]: True if all metrics scored the row, and True if all also gave a verdict.
 
         Args:
-            part: int[rows of the part], positions in the table.
+            part: int[the part's rows], positions in the table.
             *metrics: At least one metric.
         """
         scored = np.all([np.isfinite(self.rows.scores[metric][part]) for metric in metrics], axis=0)
@@ -190,7 +190,7 @@ class NumberedRows:
     def sample(
         self, metric: str, part: NDArray[np.intp], *, scored: NDArray[np.bool_], judged: NDArray[np.bool_]
     ) -> Sample:
-        """Return one metric on the `scored` rows (from `usable`), with the table's cluster numbers."""
+        """Return a metric's sample of the `scored` rows (from `usable`), with the table's question numbers."""
         rows = self.rows
         kept = np.flatnonzero(scored)
         kept = kept[np.argsort(rows.scores[metric][part[kept]], kind="stable")]

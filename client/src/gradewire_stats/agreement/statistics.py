@@ -1,4 +1,4 @@
-"""Agreement statistics: their names, point values, and values from sums over questions."""
+"""Agreement statistics: names, point values, and values from sums over questions."""
 
 import math
 import warnings
@@ -18,11 +18,11 @@ ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc"
 RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
 ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
 JUDGED_STATISTICS = {*VERDICT_STATISTICS, "human_rate"}
-"""Statistics of rows with a verdict."""
+"""Statistics that use only rows with a verdict."""
 
 
 def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: the share of (right, wrong) pairs in the right order, ties counted half.
+    """Return the area under the ROC curve: the share of (right, wrong) pairs in order, with ties counted half.
 
     Args:
         scores: float64[rows] without NaN.
@@ -42,15 +42,15 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
 def correlations(
     scores: NDArray[np.float64], labels: NDArray[np.float64], statistics: Collection[Statistic]
 ) -> dict[Statistic, float]:
-    """Return Pearson's, Spearman's and Kendall's tau-b correlation, as far as `statistics` names them.
+    """Return the correlations that `statistics` names: Pearson, Spearman, and Kendall's tau-b.
 
     Args:
         scores: float64[rows] without NaN.
         labels: float64[rows] without NaN.
-        statistics: Wanted statistics; others are ignored.
+        statistics: Wanted statistics; names that are not correlations are ignored.
 
     Returns:
-        NaN if a side is constant or there are fewer than two rows.
+        The correlations by name; NaN if a side is constant or there are fewer than two rows.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -64,7 +64,7 @@ def correlations(
     varied = len(scores) > 1 and scores.min() < scores.max() and labels.min() < labels.max()
     values: dict[Statistic, float] = {}
     with warnings.catch_warnings():
-        # Nearly constant input only warns; the value is as exact as float64 allows.
+        # scipy warns about nearly constant input, although the value is as exact as float64 allows.
         warnings.simplefilter("ignore")
         for name, function in functions.items():
             if name in statistics:
@@ -80,7 +80,7 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     sum_xx: NDArray[np.float64],
     sum_yy: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return Pearson's r from sums over rows, each float64[resamples]; NaN if a side is constant."""
+    """Return Pearson's r, float64[resamples], from sums over rows; NaN if a side is constant."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
@@ -90,25 +90,25 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
 
 
-# Questions with up to this many answers compare all pairs, for all questions at once. Larger ones are counted by
-# sorting, one question at a time, because the number of pairs grows with the square.
+# Maximum number of answers to a question for comparing all pairs, which works on all questions at once. Questions with
+# more answers are sorted one at a time, because the number of pairs grows with the square.
 COMPARED_EACH = 32
 
 
 def ordered_pairs(
     scores: NDArray[np.float64], labels: NDArray[np.float64], clusters: NDArray[np.intp], *, count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Count pairs of rows of one question with different labels.
+    """Count pairs of rows with the same question and different labels.
 
     Args:
         scores: float64[rows], finite.
         labels: float64[rows], finite.
-        clusters: int[rows], question of each row, from 0.
+        clusters: int[rows], each row's question, from 0.
         count: Number of questions.
 
     Returns:
-        Two float64[questions]: pairs that scores and labels order the same way (ties of scores count half), and all
-        pairs.
+        Two float64[questions]: the number of pairs that scores and labels order the same way (tied scores count half),
+        and the number of all pairs.
     """
     in_order, pairs = np.zeros(count), np.zeros(count)
     order = np.argsort(clusters, kind="stable")
@@ -131,7 +131,7 @@ def _compare_each(
     in_order: NDArray[np.float64],
     pairs: NDArray[np.float64],
 ) -> None:
-    """Add to `in_order` and `pairs`; the rows of a question must be adjacent."""
+    """Add each question's counts to `in_order` and `pairs`; rows with the same question must be adjacent."""
     for apart in range(1, COMPARED_EACH):
         same = np.flatnonzero(clusters[apart:] == clusters[:-apart])
         if not len(same):
@@ -151,7 +151,7 @@ def _count_by_sorting(scores: NDArray[np.float64], labels: NDArray[np.float64]) 
     different_scores = total - _tied_pairs(scores)
     if not different_labels or not different_scores:
         return different_labels / 2, different_labels
-    # tau-b is (concordant - discordant) divided by the root of both counts; the numerator is a whole number.
+    # tau-b is (concordant - discordant) / sqrt(different labels * different scores), and the numerator is whole.
     tau = float(scipy_stats().kendalltau(scores, labels).statistic)
     surplus = round(tau * float(np.sqrt(different_labels * different_scores)))
     return (different_labels + surplus) / 2, different_labels
@@ -165,13 +165,12 @@ def _tied_pairs(values: NDArray[np.float64]) -> float:
 def sums_by_question(
     sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the sums from which the statistics follow.
+    """Return the sums by question that `additive_values` needs.
 
     Args:
-        sample: Rows whose `clusters` count from 0 to `count` - 1.
+        sample: Rows with `clusters` from 0 to `count` - 1.
         statistics: Wanted statistics. Verdict statistics have no sums without verdicts, or with labels outside [0, 1].
-        label_scale: Middle and half width of the labels, the same for all samples of a part, so that they can share
-            sums.
+        label_scale: Middle and half width of the labels. All samples of a part need the same scale to share sums.
         count: Number of questions.
 
     Returns:
@@ -183,7 +182,7 @@ def sums_by_question(
 
     sums: dict[str, NDArray[np.float64]] = {}
     if "pearson" in statistics and len(sample.scores):
-        # Centre and scale first: sums of squares lose digits if the spread is small compared with the mean.
+        # Centre and scale first, because sums of squares lose digits if the spread is small compared with the mean.
         dx = standard(sample.scores, *scale_of(sample.scores))
         dy = standard(sample.labels, *label_scale)
         sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
@@ -205,7 +204,7 @@ def sums_by_question(
 
 
 def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return middle and half width of values, without overflow for finite values; width 1 if all are equal."""
+    """Return the middle and half width of the values' range; the half width is 1 if all values are equal."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
@@ -214,21 +213,21 @@ def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
-    """Return values scaled to -1 to 1, if the scale was taken from them."""
+    """Centre and scale values; with their own `scale_of`, they range from -1 to 1."""
     return values / half - middle / half if half > 1 else (values - middle) / half
 
 
 def additive_values(
     sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """Return the statistics that follow from sums over rows, for draws.
+    """Compute statistics in each draw from sums over rows.
 
     Args:
-        sums: float64[draws] by name, as from `sums_by_question`.
+        sums: float64[draws] by name: the sums by question from `sums_by_question`, added up over each draw.
         statistics: Wanted statistics.
 
     Returns:
-        float64[draws] of each statistic with sums; NaN if undefined in a draw.
+        float64[draws] for each statistic with sums; NaN if undefined in a draw.
     """
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):

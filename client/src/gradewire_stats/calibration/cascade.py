@@ -1,4 +1,4 @@
-"""Fit metric `auto`: thresholds with a bounded risk, the gain of a judge, and tests on held-out rows."""
+"""Fit metric `auto`: thresholds with a bounded risk, the gain from a judge, and tests on held-out rows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,23 @@ from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
 
 DELTA = 0.1
-"""Default probability with which the bound of a risk may fail."""
+"""Default probability that the bound on a risk may fail."""
 EXACT = 2.0
 """Confidence of an exact match, above every probability."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CascadeRows:
-    """Labelled rows.
+    """Labelled rows with the results of the cheap metrics and of a judge.
 
     Attributes:
-        exact: bool[rows], `exact_match`.
-        probability: float64[rows], from `correctness`.
-        denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`: the answer denies its own content.
+        exact: bool[rows], verdicts by `exact_match`.
+        probability: float64[rows], probabilities from `correctness`.
+        denied: bool[rows], True if `correctness?confidence=0.5` is UNCERTAIN, because the answer denies its content.
         right: bool[rows], human labels.
-        judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not asked or failed.
-        judge_scores: float64[rows], the judge's score; NaN without one.
-        questions: Question of each row, as written; a blank one is unique.
+        judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not called or failed.
+        judge_scores: float64[rows], the judge's scores; NaN without a score.
+        questions: Text of each row's question; a blank question is unique.
     """
 
     exact: NDArray[np.bool_]
@@ -46,32 +46,32 @@ class CascadeRows:
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """float64[rows]: EXACT, else confidence of `correctness` in its verdict, 0.5 to 1; 0.5 if denied."""
+        """float64[rows]: EXACT for an exact match, 0.5 if denied, else `correctness`'s confidence, 0.5 to 1."""
         sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
         return np.where(self.exact, EXACT, sure)
 
     @property
     def verdicts(self) -> NDArray[np.bool_]:
-        """bool[rows], from the cheap metrics."""
+        """bool[rows], verdicts by the cheap metrics."""
         return self.exact | (self.probability >= 0.5)
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], from the cheap metrics: 1 for an exact match, else the probability."""
+        """float64[rows], scores by the cheap metrics: 1 for an exact match, else the probability."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
-        """Return the rows of a mask, bool[rows]."""
+        """Return the rows that a mask, bool[rows], selects."""
         columns = {each.name: getattr(self, each.name)[kept] for each in fields(self) if each.name != "questions"}
         return CascadeRows(**columns, questions=list(compress(self.questions, kept)))
 
     def half(self, half: Half) -> "CascadeRows":
-        """Return the rows with questions in a half."""
+        """Return the rows with questions in this half."""
         return self.where(np.array([half_of(question) == half for question in self.questions], dtype=np.bool_))
 
     @property
     def clusters(self) -> NDArray[np.intp]:
-        """intp[rows], number of each row's question, from 0 without gaps."""
+        """intp[rows], each row's question number, from 0 without gaps."""
         return numbered(question_keys(self.questions))
 
     @property
@@ -82,23 +82,23 @@ class CascadeRows:
 
 SHARES: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 LEAST_ROWS: Final = 20
-"""Number of judged rows needed for a statement about a judge."""
+"""Minimum number of judged rows for a statement about a judge."""
 EVERYWHERE: Final = EXACT + 1
 _ERROR: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeGain:
-    """Judge and cheap metrics on the rows below a confidence.
+    """A judge compared with the cheap metrics, on the rows below a confidence.
 
     Attributes:
-        share: Maximum share of all rows below the confidence.
+        share: Maximum share of all rows that lie below the confidence.
         below: The confidence.
-        rows: Judged rows below it.
-        cheap: Accuracy of the cheap metrics on these; NaN without rows.
-        judge: Accuracy of the judge on these; NaN without rows.
-        low: Lower end of the paired interval of judge minus cheap, over questions; NaN with too few rows.
-        high: Upper end.
+        rows: Number of judged rows below the confidence.
+        cheap: The cheap metrics' accuracy on these rows; NaN without rows.
+        judge: The judge's accuracy on these rows; NaN without rows.
+        low: Lower bound of the paired interval of `judge` minus `cheap`, over questions; NaN with too few rows.
+        high: Upper bound of this interval.
         adds: True if the interval lies above 0.
     """
 
@@ -117,10 +117,10 @@ class JudgeGain:
 
 
 def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeGain, ...]:
-    """Compare judge and cheap metrics among the least certain SHARES of the rows.
+    """Compare a judge with the cheap metrics on the least certain rows, for each share in SHARES.
 
-    All intervals together miss with a probability of 5 % (Bonferroni). The widest share with an interval above 0
-    counts; without the correction, one of so many intervals would lie there by luck.
+    The probability that any interval misses is 5 % (Bonferroni). `judged_below` uses the largest share with an interval
+    above 0; without the correction, one of these intervals could easily lie above 0 by chance.
     """
     ordered = np.sort(rows.confidence)
     clusters = rows.clusters
@@ -150,14 +150,14 @@ def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeG
 
 
 def judged_below(gains: Sequence[JudgeGain]) -> float | None:
-    """Return the confidence below which a judge helps, from the largest share with a gain; None without a gain."""
+    """Return the confidence below which a judge helps, from the largest share with a gain; None without gains."""
     return max((each.below for each in gains if each.adds), default=None)
 
 
 def _interval(
     differences: NDArray[np.float64], clusters: NDArray[np.intp], *, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the interval of the mean, from draws of whole questions."""
+    """Return the interval of the mean difference, from draws of whole questions."""
     _, own = np.unique(clusters, return_inverse=True)
     sums, counts = np.bincount(own, weights=differences), np.bincount(own)
     means = ratio_draws(sums[:, None], counts[:, None], resamples=resamples, seed=seed)
@@ -167,24 +167,23 @@ def _interval(
 
 
 def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
-    """Return p-values of "more than the share `risk` of accepted verdicts is wrong", for independent rows.
+    """Return p-values for the hypothesis that more than the share `risk` of accepted verdicts is wrong.
 
     Args:
-        wrong: intp[sets], wrong verdicts among the accepted rows.
-        accepted: intp[sets], accepted rows; without any the p-value is 1.
+        wrong: intp[sets], number of wrong verdicts among the accepted rows, which must be independent.
+        accepted: intp[sets], number of accepted rows; without accepted rows the p-value is 1.
         risk: Above 0 and below 1.
     """
     return np.asarray(scipy_stats().binom.cdf(wrong, accepted, risk), dtype=np.float64)
 
 
 def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, delta: float) -> int | None:
-    """Return the last hypothesis of a fixed sequence test: all from `start` to it are rejected at the level `delta`.
+    """Return the last hypothesis that a fixed sequence test rejects at the level `delta`, beginning at `start`.
 
-    With probability 1 - delta none of the rejected hypotheses is true. The order and the start must not depend on the
-    tested data.
+    With probability 1 - delta, no rejected hypothesis is true. Order and start must not depend on the tested data.
 
     Returns:
-        Position of the hypothesis; None if the first one is not rejected.
+        The hypothesis's position; None if the hypothesis at `start` is not rejected.
     """
     rejected = sum(1 for _ in takewhile(lambda p_value: p_value <= delta, p_values[start:]))
     return start + rejected - 1 if rejected else None
@@ -195,18 +194,18 @@ RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.1
 BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 _CANDIDATES: Final = 200
 _LEAST_SHARE: Final = 0.1
-"""Share of rows that the first tested threshold accepts at least; fewer would end the sequence by chance."""
+"""Minimum share of rows that the first tested threshold accepts. With fewer rows, chance could end the sequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRisk:
-    """The fit for one risk.
+    """The threshold fitted for a risk.
 
     Attributes:
-        risk: The bound.
-        accepts_from: Lowest confidence of accepted verdicts; infinite: none is accepted.
-        accepted: Tested rows with accepted verdicts, at most one of each question.
-        wrong: Wrong verdicts among them.
+        risk: Maximum share of wrong verdicts among accepted verdicts.
+        accepts_from: Minimum confidence of accepted verdicts; infinite if no verdict is accepted.
+        accepted: Number of tested rows with accepted verdicts, at most one per question.
+        wrong: Number of wrong verdicts among `accepted`.
     """
 
     risk: float
@@ -217,14 +216,15 @@ class FittedRisk:
 
 @dataclass(frozen=True, slots=True)
 class CascadeFit:
-    """A fit of `auto`.
+    """A fit of metric `auto`.
 
     Attributes:
-        budgets: Budgets with their lowest confidence of accepted verdicts, ascending.
-        gains: Judge against cheap metrics among the least certain rows.
-        judged_below: Confidence below which a judge helps; None: it never does.
-        delta: Each bound fails with at most this probability.
-        form: The JSON that a model stores.
+        risks: The threshold for each risk in RISKS, ascending.
+        budgets: Pairs of a budget and the minimum confidence of accepted verdicts, ascending by budget.
+        gains: Gains from a judge on the least certain rows.
+        judged_below: Confidence below which a judge helps; None if a judge never helps.
+        delta: Maximum probability that a risk's bound fails.
+        form: The JSON document that a model stores.
     """
 
     risks: tuple[FittedRisk, ...]
@@ -238,14 +238,14 @@ class CascadeFit:
 def fit_cascade(
     rows: CascadeRows, provenance: Mapping[str, Any], *, delta: float = DELTA, resamples: int = 2000, seed: int = 0
 ) -> CascadeFit:
-    """Fit on labelled rows that the fit of `correctness` has not seen.
+    """Fit `auto` on labelled rows that the fit of `correctness` has not seen.
 
     Args:
-        rows: At least one. Rows of one question may depend on each other; questions must not.
-        provenance: Encoder, judge and rows, for the form; see docs/reference/auto.md.
-        delta: Probability with which the bound of a risk may fail, above 0 and below 1.
-        resamples: Draws for the intervals of the judge's gain.
-        seed: Seed of the draws.
+        rows: At least one row. Rows with the same question may depend on each other, but questions must be independent.
+        provenance: Encoder, judge and rows, to store in the form; see docs/reference/auto.md.
+        delta: Maximum probability that a risk's bound fails, above 0 and below 1.
+        resamples: Number of draws for the intervals of the judge's gains.
+        seed: Seed for the draws.
 
     Raises:
         ValueError: There are no rows, or delta is out of range.
@@ -273,12 +273,12 @@ def fit_cascade(
 
 
 def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
-    """Find the most verdicts to accept for each of RISKS: learn then test, by fixed sequence testing.
+    """Find the lowest valid threshold for each risk in RISKS by fixed sequence testing (learn then test).
 
-    Answers to one question depend on each other, so the tests use one drawn row of each question. Thresholds are tested
-    from the surest verdicts on, each against "more than the share `risk` of the accepted verdicts is wrong". The first
-    threshold accepts at least a tenth of the rows, and enough to pass at delta² if none of them were wrong. Neither
-    condition depends on labels. A smaller risk never accepts more than a larger one.
+    Answers to the same question depend on each other, so the tests use a random row per question. They go from the
+    highest threshold down, and each tests the hypothesis that more than the share `risk` of accepted verdicts is wrong.
+    The first threshold accepts at least a tenth of the rows, and enough rows to pass at delta² if no verdict were
+    wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than a larger risk.
     """
     rows = rows.where(_one_of_each(rows.clusters))
     thresholds = _thresholds(rows.confidence)
@@ -292,7 +292,7 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
         )
         start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
         last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
-        # A smaller risk must not accept more than a larger one; any threshold that was tested and passed is valid.
+        # A smaller risk must not accept more than a larger risk. Every threshold that passed the tests is valid.
         most = -1 if last is None or min(last, most) < start else min(last, most)
         fitted = (math.inf, 0, 0) if most < 0 else (thresholds[most], int(accepted[most]), int(wrong[most]))
         found.append(FittedRisk(risk, *fitted))
@@ -300,9 +300,9 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
 
 
 def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
-    """Return the lowest confidence of accepted verdicts that leaves at most the share `budget` of these rows below it.
+    """Return the minimum confidence of accepted verdicts if a judge may decide at most the share `budget` of the rows.
 
-    Infinite for a budget of 1; 0.5, the minimum, if no row may be below.
+    The result is infinite for a budget of 1, and 0.5 (the lowest confidence) if the budget allows no row.
     """
     most = math.floor(budget * len(confidence) + 1e-9)
     if most >= len(confidence):
@@ -311,7 +311,7 @@ def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
 
 
 def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return bool[rows] with one random row of each question."""
+    """Return bool[rows], True for one random row per question."""
     order = np.random.default_rng(0).permutation(len(clusters))
     _, first = np.unique(clusters[order], return_index=True)
     kept = np.zeros(len(clusters), dtype=np.bool_)
@@ -320,7 +320,7 @@ def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _thresholds(confidence: NDArray[np.float64]) -> list[float]:
-    """Return descending thresholds, from an exact match to every verdict, with about as many rows between any two."""
+    """Return descending thresholds, from only exact matches to all verdicts, spaced evenly among the confidences."""
     known = np.unique(confidence[confidence < EXACT])
     places = np.unique(np.linspace(0, len(known) - 1, min(len(known), _CANDIDATES)).round().astype(int))
     inner = known[places][::-1].tolist() if len(known) else []
@@ -333,15 +333,15 @@ def _entry(share: float, accepts_from: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class HeldRisk:
-    """Result of a risk's band on other rows.
+    """The result of a fitted risk on held-out rows.
 
     Attributes:
-        risk: The bound.
-        rows: All rows.
-        accepted: Rows whose verdict is accepted without the judge.
-        wrong: Wrong verdicts among them.
-        judged: Rows that go to the judge.
-        accuracy: Share of right verdicts of `auto` over all rows; NaN if the judge has not judged one of its rows.
+        risk: Maximum share of wrong verdicts among accepted verdicts.
+        rows: Number of all rows.
+        accepted: Number of rows with a verdict that is accepted without the judge.
+        wrong: Number of wrong verdicts among `accepted`.
+        judged: Number of rows that the judge decides.
+        accuracy: Share of right verdicts by `auto` over all rows; NaN if a row that the judge decides has no verdict.
     """
 
     risk: float
@@ -353,17 +353,17 @@ class HeldRisk:
 
     @property
     def wrong_share(self) -> float:
-        """Share of wrong verdicts among the accepted ones; NaN without any."""
+        """Share of wrong verdicts among accepted verdicts; NaN without accepted verdicts."""
         return self.wrong / self.accepted if self.accepted else math.nan
 
     @property
     def held(self) -> bool:
-        """True if at most the share `risk` of the accepted verdicts is wrong, or none is accepted."""
+        """True if at most the share `risk` of the accepted verdicts is wrong, or no verdict is accepted."""
         return self.wrong <= self.risk * self.accepted
 
 
 def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
-    """Return the result of every fitted risk on rows that the fit has not seen."""
+    """Return every fitted risk's result on rows that the fit has not seen."""
     wrong = rows.verdicts != rows.right
     found = []
     for each in fit.risks:
@@ -383,7 +383,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True if the judge decides: below the threshold, and where it helps."""
+    """Return bool[rows], True if the judge decides, because the confidence is low and a judge helps there."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

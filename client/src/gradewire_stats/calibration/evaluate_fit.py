@@ -1,4 +1,4 @@
-"""Evaluate a stored fit of metric `correctness` for many rows at once."""
+"""Evaluate a stored fit of metric `correctness` on many rows at once."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,29 +10,29 @@ from gradewire_stats.agreement.rows import RIGHT_FROM
 
 _AT_ONCE: Final = 2048
 
-# gradewire_server.metrics.correctness repeats these three, because it serves the fits.
+# gradewire_server.metrics.correctness, which evaluates fits in the server, repeats these three constants.
 RULED_OUT: Final = 0.4
-"""Maximum probability of an answer that a rule of the metric calls wrong."""
+"""Maximum probability of an answer that one of the metric's rules calls wrong."""
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c the band holds at least (c - 1/2) 5/4 of the wrong verdicts: half of them at 0.9."""
+"""At confidence c, the band contains at least the share (c - 1/2) 5/4 of the wrong verdicts: half of them at 0.9."""
 _ROUNDING_ERROR: Final = 1e-9
 
 
 def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log-odds from the trees and the linear part of a form, before the map.
+    """Return log-odds from a form's trees and linear part, before the map to probabilities.
 
     Args:
-        form: At least the result of `serialise_fit.tree_form`; `linear`, if any, from `fit_correctness.linear_form`.
-        rows: float64[rows, features], columns as in the form, NaN if a feature does not apply.
+        form: At least the result of `serialise_fit.tree_form`, and `linear` from `fit_correctness.linear_form` if used.
+        rows: float64[rows, features] with the form's features in order, NaN if a feature does not apply.
 
     Returns:
         float64[rows].
     """
     trees, widths = form["trees"], [feature["width"] for feature in form["features"]]
     total = np.full(len(rows), float(form["base"]))
-    # A child comes after its parent, so one pass knows the share that reaches a node before it visits the node.
+    # Children come after their parents, so one pass computes each node's share of the row before visiting the node.
     reach: dict[int, NDArray[np.float64]] = {root: np.ones(len(rows)) for root in trees["roots"]}
     for node, feature in enumerate(trees["feature"]):
         here = reach.pop(node)
@@ -60,12 +60,12 @@ def _share_right(column: NDArray[np.float64], threshold: float, width: float) ->
 def probabilities(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return P(right) from a whole form, as a server computes it.
+    """Return P(right) from a complete form, computed in the same way as in the server.
 
     Args:
         form: Result of `serialise_fit.fit_form`.
-        rows: As in `log_odds`.
-        shapes: float64[rows, numbers]; None: all rows are near, as for a form without a distance.
+        rows: See `log_odds`.
+        shapes: float64[rows, numbers]. None means that all rows are near, like in a form without a distance.
 
     Returns:
         float64[rows].
@@ -74,7 +74,7 @@ def probabilities(
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Limit probabilities, float64[rows], to RULED_OUT if one of float64[rows, rules] is 1 or more."""
+    """Limit probabilities, float64[rows], to RULED_OUT if a rule, float64[rows, rules], is 1 or more."""
     return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 
@@ -96,13 +96,13 @@ def _learnt(
 def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
-    """Return bool[rows], True if a rule calls wrong what the rest calls right; arguments as in `probabilities`."""
+    """Return bool[rows], True if a rule calls an answer wrong that the model calls right; see `probabilities`."""
     ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows], 0 (near) to 1 (far), for rows with these shapes."""
+    """Return float64[rows]: 0 for rows that are near the fitted rows, 1 for far rows, linear between."""
     distance = form.get("distance")
     if distance is None:
         return np.zeros(len(shapes))
@@ -110,13 +110,16 @@ def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[
 
 
 def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows], distances of float64[rows, numbers] from the rows kept by `serialise_fit.neighbourhood`."""
+    """Return float64[rows], the distances of `shapes` from the rows that `serialise_fit.neighbourhood` kept.
+
+    `stored` is the form's distance, and `shapes` is float64[rows, numbers].
+    """
     scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
     nearest = min(int(stored["nearest"]), len(rows))
     found = [np.empty(0)]
     for start in range(0, len(scaled), _AT_ONCE):
         mine = scaled[start : start + _AT_ONCE]
-        # Expand |a - b|² to a² + b² - 2ab in matrices: differences of all pairs would take ten times as long.
+        # Compute |a - b|² as a² + b² - 2ab with matrices, which is ten times as fast as all pairs of differences.
         squares = (mine**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2 * mine @ rows.T
         closest = np.partition(squares, nearest - 1, axis=1)[:, :nearest]
         found.append(np.sqrt(np.maximum(closest, 0.0)).mean(axis=1))
@@ -124,20 +127,20 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 
 
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
-    """Return float64[rows], 0 up to the distance `near`, 1 from the larger `far`, linear between them."""
+    """Return float64[rows]: 0 for distances up to `near`, 1 from `far` (which is larger) on, linear between."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
 
 
 def uncertain(
     form: Mapping[str, Any], probabilities: NDArray[np.float64], confidence: float, shapes: NDArray[np.float64] | None
 ) -> NDArray[np.bool_]:
-    """Return which verdicts lie in the band.
+    """Return True for each verdict in the band of uncertain probabilities.
 
     Args:
         form: Result of `serialise_fit.fit_form`.
         probabilities: float64[rows], from `probabilities`.
         confidence: From 0.5 to below 1.
-        shapes: float64[rows, numbers]; None: all rows are near.
+        shapes: float64[rows, numbers]. None means that all rows are near.
 
     Returns:
         bool[rows].
@@ -159,7 +162,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """Return the value beyond which at most the share `beyond` of the rows lies; `none` with too few rows."""
+    """Return the quantile that leaves at most the share `beyond` of the rows outside; `none` with too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

@@ -1,8 +1,8 @@
-"""Fit metric `correctness`: a model of the features, a map from its log-odds to probabilities, and its band.
+"""Fit metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
-Maps and bands use rows that their model has not seen: held out by question, and also by source if there are several,
-because a fit meets answers from new sources. The stored model is fitted on all rows: boosted trees and a linear part,
-half of the log-odds each.
+Maps and bands are fitted on rows that their model has not seen. Rows are held out by question, and also by source if
+there are several sources, because users grade answers from new sources. The stored model is fitted on all rows. Boosted
+trees and a linear part each contribute half of its log-odds.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from gradewire_stats.calibration.quality import (
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
-"""Penalty of squared weights, for features of one standard deviation; chosen by leaving sources out."""
+"""Penalty on squared weights of standardised features; chosen by leaving sources out."""
 _EDGES: Final = (1.0, 99.0)
 """Percentiles at which features are clipped."""
 _LEAST_SPREAD: Final = 1e-6
@@ -59,13 +59,14 @@ FEW_ROWS: Final = 1000
 MOST_SOURCES: Final = 24
 FEW_OF_A_SOURCE: Final = 50
 LEAST_RAMP: Final = 0.01
-"""Minimum distance from near to far, ten times the server's minimum; a shorter ramp would let an item jump."""
+"""Minimum distance between near and far, ten times the server's minimum. With less, a small change in an item could
+turn it from near to far."""
 TRANSFER_WEIGHT: Final = 0.25
-"""Weight of a row when judged by the other sources, relative to its weight when judged by other questions."""
+"""Weight of a row held out by source, relative to the same row held out by question."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of distances of held-out rows. An item is near up to the percentile NEAR of the rows held out by
-question, and far from the percentile FAR of all rows. With one source, nothing is known about others: near reaches up
-to ALL_NEAR."""
+"""Percentiles of the distances of held-out rows. Near ends at the percentile NEAR of rows held out by question, and far
+starts at the percentile FAR of all rows. With a single source, nothing is known about new sources, so near ends at
+ALL_NEAR."""
 
 
 def linear_form(
@@ -79,14 +80,14 @@ def linear_form(
     """Fit a logistic model with constraints on signs.
 
     Args:
-        values: float64[rows, features], NaN if a feature does not apply, which counts as its mean.
-        right: bool[rows], of both classes.
+        values: float64[rows, features]. NaN means that a feature does not apply, and counts as the feature's mean.
+        right: bool[rows], with both classes.
         weights: float64[rows], with mean 1.
         features: Columns of `values`.
         share: Factor for the log-odds.
 
     Returns:
-        The constant, and `weight`, `low`, `high` and `missing` of each feature, as a fit stores them.
+        The constant, and lists for all features that a fit stores: `weight`, `low`, `high` and `missing`.
 
     Raises:
         ImportError: SciPy is not installed.
@@ -112,7 +113,7 @@ def linear_form(
 
 
 def _scales(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Return lower and upper clip, mean and spread of each feature; 0, 0, 0 and 1 for a feature without values."""
+    """Return each feature's lower and upper limit, mean and spread; 0, 0, 0 and 1 for a feature without values."""
     count = values.shape[1]
     low, high, mean, spread = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count)
     for column in range(count):
@@ -134,17 +135,17 @@ def _short(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def probability_map(
     log_odds: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
 ) -> Points:
-    """Fit Platt's map, 1 / (1 + exp(-(a x + b))), as points spaced 0.1 in a x + b.
+    """Fit Platt's map, 1 / (1 + exp(-(a x + b))), stored as points at every 0.1 of a x + b.
 
-    The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005, above 0.99995). On
-    the development rows it was as well calibrated as isotonic regression, and ordered rows better because it has no
+    The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005 and above 0.99995).
+    On the development rows it was calibrated as well as isotonic regression, and ordered rows better because it has no
     steps.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:
         log_odds: float64[rows], held out.
-        right: bool[rows], of both classes.
-        weights: float64[rows], 0 or more; None: equal weights.
+        right: bool[rows], with both classes.
+        weights: float64[rows], 0 or more. None means equal weights.
 
     Raises:
         ValueError: Answers with higher log-odds are not right more often.
@@ -154,7 +155,7 @@ def probability_map(
     curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
-        raise ValueError("on held-out rows, answers with a higher score are not right more often: no fit is possible")
+        raise ValueError("on held-out rows, higher scores are not right more often, so no fit is possible")
     steps = round(_MOST_LOG_ODDS / _STEP)
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -162,12 +163,12 @@ def probability_map(
 
 
 def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
-    """Return the keys `features`, `base`, `trees` and `linear` of a fit."""
+    """Fit the model on these rows, and return the keys `features`, `base`, `trees` and `linear` of its form."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     with one_blas_thread():
         trees = HistGradientBoostingClassifier(**TREES, monotonic_cst=[each.monotone for each in rows.features])
-        # scikit-learn cannot bin a feature without values; no tree can split on a constant.
+        # scikit-learn cannot bin a feature without values. A constant is harmless, because no tree splits on it.
         known = np.where(np.isnan(rows.values).all(axis=0), 0.0, rows.values)
         trees.fit(known, rows.right, sample_weight=rows.weights)
         constant, linear = linear_form(rows.values, rows.right, rows.weights, rows.features, share=LINEAR_SHARE)
@@ -176,12 +177,12 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models of the other folds; NaN if these have only one class."""
+    """Return float64[rows], log-odds from models fitted on the other folds; NaN if these contain only one class."""
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
 def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models of the other sources, also without the row's question."""
+    """Return float64[rows], log-odds from models fitted on other sources and without the row's question."""
     return _by_the_others(rows, (inside for _, inside in left_out_sources(rows)))
 
 
@@ -199,10 +200,10 @@ class CorrectnessFitResult:
     """A fit and its quality on held-out rows.
 
     Attributes:
-        fit: The JSON that a model stores.
+        fit: The JSON document that a model stores.
         quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
             bins of equal mass).
-        transfer: Quality on each source of a fit on the others; empty with one source.
+        transfer: For each source, the quality of a fit on the other sources; empty with a single source.
         warnings: Warnings for the user, one sentence each.
     """
 
@@ -217,7 +218,7 @@ def fit_correctness(
 ) -> CorrectnessFitResult:
     """Fit P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
-    Every source counts the same. The fit is tested on each source by leaving it out.
+    Every source has the same weight. To test the fit on a source, that source is left out.
 
     Args:
         rows: Result of `checked`.
@@ -230,21 +231,21 @@ def fit_correctness(
     """
     if (count := len(set(rows.sources))) > MOST_SOURCES:
         raise ValueError(
-            f"{count} sources, at most {MOST_SOURCES} are possible, because each is left out once: name a column with "
-            "fewer values (--source)"
+            f"{count} sources, but at most {MOST_SOURCES} are possible, because each is left out once. Name a column "
+            "with fewer values (--source)"
         )
-    figures = probability_quality(held_out_probabilities(rows), rows.right)
+    quality = probability_quality(held_out_probabilities(rows), rows.right)
     transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
-    fit = fitted_form(rows, {**provenance, "figures": figures})
-    return CorrectnessFitResult(fit, figures, transfer, tuple(_warnings(rows, transfer)))
+    fit = fitted_form(rows, {**provenance, "figures": quality})
+    return CorrectnessFitResult(fit, quality, transfer, tuple(_warnings(rows, transfer)))
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
-    """Return float64[rows], P(right) from models and maps that have not seen a row's question.
+    """Return float64[rows], P(right) from models and maps that have not seen the row's question.
 
     Args:
         rows: Result of `checked`.
-        parts: Number of parts of the questions, each left out once.
+        parts: Number of parts to split the questions into; each part is left out once.
 
     Raises:
         ValueError: The features do not predict the labels.
@@ -255,15 +256,15 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """Log-odds of rows from models that have not seen them: first held out by question, then by source.
+    """Log-odds of held-out rows: first every row held out by question, then every row held out by source.
 
     Attributes:
-        rows: Position of the row.
-        log_odds: float64.
-        right: bool.
-        weights: float64.
-        share: float64, distance of the row from the model's rows: 0 near, 1 far.
-        edges: Distances at which near ends and far begins; None without shapes.
+        rows: intp[n], position of the labelled row.
+        log_odds: float64[n], from a model that has not seen the row.
+        right: bool[n].
+        weights: float64[n].
+        share: float64[n], 0 if the row is near the model's rows, 1 if it is far, linear between.
+        edges: Distances at which near ends and far starts; None without shapes.
     """
 
     rows: NDArray[np.intp]
@@ -278,15 +279,15 @@ class _Evidence:
         return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
-        """Return the weights of the rows as evidence about near or far items."""
+        """Return the rows' weights as evidence about far items, or about near items."""
         return self.weights * (self.share if far else 1 - self.share)
 
     def near(self) -> Points:
-        """Return the map for near items; ValueError if higher log-odds are not right more often."""
+        """Return the map for near items; raises ValueError if rows with higher log-odds are not right more often."""
         return probability_map(self.log_odds, self.right, self.weighted(far=False))
 
     def far(self) -> Points | None:
-        """Return the map for far items; None with too few far rows, or if higher log-odds are not right more often."""
+        """Return the map for far items; None with too few far rows, or if log-odds do not predict right answers."""
         weights = self.weighted(far=True)
         if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
             return None
@@ -297,7 +298,7 @@ class _Evidence:
 
 
 def _evidence(rows: LabelledFeatures, *parts: int) -> Iterator[_Evidence]:
-    """Yield the evidence for each number of parts of the questions, computing the shared work once."""
+    """Yield the evidence for each number of parts to split the questions into; shared work is done once."""
     by_source = left_out_log_odds(rows)
     apart = None if rows.shapes is None else _distances(rows, rows.shapes)
     for count in parts:
@@ -314,9 +315,9 @@ def _evidence_of(
 
     Args:
         rows: The labelled rows.
-        by_question: float64[rows].
-        by_source: float64[rows]; NaN without other sources.
-        apart: float64[2 rows], distances from the other half of the questions, then from the other sources.
+        by_question: float64[rows], log-odds of rows held out by question.
+        by_source: float64[rows], log-odds of rows held out by source; NaN with a single source.
+        apart: float64[2 rows], result of `_distances`.
     """
     count = len(rows.right)
     found = np.concatenate((by_question, by_source))
@@ -333,7 +334,10 @@ def _evidence_of(
 
 
 def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
-    """Return float64[2 rows], distances from the other half of the questions, then from other sources (else NaN)."""
+    """Return float64[2 rows]: each row's distance from the other half of the questions, then from other sources.
+
+    Distances from other sources are NaN with a single source.
+    """
     count = len(rows.right)
     found, scale = np.full(2 * count, np.nan), scales(shapes.values)
     halves = folds_of_keys(rows.keys, BAND_FOLDS)
@@ -348,7 +352,7 @@ def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64
 
 
 def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], probabilities from maps that have not seen the row's question either."""
+    """Return float64[rows], probabilities from models and maps that have not seen the row's question."""
     found = np.empty(len(folds))
     for fold in range(int(folds.max()) + 1):
         inside = folds[evidence.rows] == fold
@@ -361,9 +365,9 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the fit without measured quality, else as `fit_correctness`."""
-    # The band uses coarser folds. Design choices were made on the finer ones, which are therefore too optimistic;
-    # coarse folds do worse, because their models see half of the questions.
+    """Return the same fit as `fit_correctness`, but without measuring its quality."""
+    # The band uses coarse folds. The design was chosen on the fine folds, which are therefore too optimistic. Coarse
+    # folds give worse results, because their models see only half of the questions.
     evidence, coarse = _evidence(rows, FOLDS, BAND_FOLDS)
     near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)
@@ -382,12 +386,12 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
 
 def _warnings(rows: LabelledFeatures, transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
     if len(rows.right) < FEW_ROWS:
-        yield f"{len(rows.right)} rows are few: with fewer than {FEW_ROWS}, probabilities are rough"
+        yield f"there are only {len(rows.right)} rows, and probabilities are inaccurate with fewer than {FEW_ROWS}"
     sources = Counter(rows.sources)
     for source, count in sorted(sources.items()):
         if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
             yield (
-                f"source {source!r} has only {count} rows but counts as much as every other, so each row weighs "
-                f"{rows.weights[rows.of_source(source)][0]:.1f} times the mean: label more, or merge sources"
+                f"source {source!r} has only {count} rows but counts as much as every other source, so each row weighs "
+                f"{rows.weights[rows.of_source(source)][0]:.1f} times the mean. Label more rows, or merge sources"
             )
     yield from transfer_warnings(transfer)

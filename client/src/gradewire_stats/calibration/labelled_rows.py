@@ -19,30 +19,30 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def question_key(question: str) -> str:
-    """Return the canonical form of a question: NFKC, case-folded, words separated by one blank; "" without words.
+    """Return a question's words in NFKC, case-folded and separated by one blank; "" without words.
 
-    Questions with the same key are the same: "Who wrote Hamlet?" and "who  wrote hamlet".
+    Questions with the same key count as the same question, for example "Who wrote Hamlet?" and "who  wrote hamlet".
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", question).casefold())
     return _NO_WORD.sub(" ", folded).strip()
 
 
 def question_keys(questions: Sequence[str]) -> list[str]:
-    """Return the key of each row's question; a blank question gets a unique key."""
+    """Return each row's question key; blank questions get unique keys."""
     return [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
 
 
 def half_of(question: str) -> Half:
-    """Return the split of a question: "a", the fit split, or "b", the held-out split.
+    """Return a question's half: "a" for fitting, or "b" for testing.
 
-    The split is the parity of the first byte of BLAKE2b over `question_key` in UTF-8: even is "a".
+    The half depends on the first byte of the BLAKE2b digest of `question_key` in UTF-8: "a" if it is even.
     """
     return "b" if blake2b(question_key(question).encode("utf-8"), digest_size=8).digest()[0] % 2 else "a"
 
 
 FOLDS: Final = 8
 LEAST_OF_A_CLASS: Final = 40
-"""Minimum number of right and of wrong rows for a fit of probabilities."""
+"""Minimum number of right rows, and also of wrong rows, for fitting probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class FittedFeature:
     """A column of a fit.
 
     Attributes:
-        name: Name in the metric.
-        monotone: 1: a higher value never lowers the probability; -1: never raises it; 0: either.
-        width: Width of the ramps at its splits, in its own unit; 0: hard splits.
-        rules_out: If True, a value of 1 or more calls the answer wrong.
+        name: The feature's name in the metric.
+        monotone: 1 if a higher value never lowers the probability, -1 if it never raises it, 0 without a constraint.
+        width: Width of the linear transition at a split, in the feature's unit; 0 means hard splits.
+        rules_out: If True, a value of 1 or more makes the answer wrong.
     """
 
     name: str
@@ -64,10 +64,10 @@ class FittedFeature:
 
 @dataclass(frozen=True, slots=True)
 class InputKinds:
-    """Properties of rows that describe the kind of item.
+    """Numbers that describe each row's type of item, to measure how unlike other items it is.
 
     Attributes:
-        names: Names of the numbers, as in the metric.
+        names: Names of the numbers in the metric.
         values: float64[rows, numbers], finite.
     """
 
@@ -77,16 +77,16 @@ class InputKinds:
 
 @dataclass(frozen=True, slots=True)
 class LabelledFeatures:
-    """Checked rows.
+    """Labelled rows that passed the checks in `checked`.
 
     Attributes:
         features: Columns of `values`.
         values: float64[rows, features], NaN if a feature does not apply.
-        right: bool[rows].
-        keys: Keys of the rows' questions; all rows of a question are in the same fold.
-        sources: Source of each row; every source counts the same.
-        shapes: Kind of item of each row; None if unknown.
-        counting: Weight of a source; unnamed ones have weight 1.
+        right: bool[rows], human labels.
+        keys: Each row's question key. Rows with the same key are in the same fold.
+        sources: Each row's source. Every source has the same total weight.
+        shapes: Each row's type of item; None if unknown.
+        counting: Weight of each source that does not have weight 1.
     """
 
     features: Sequence[FittedFeature]
@@ -99,7 +99,7 @@ class LabelledFeatures:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """float64[rows] with mean 1, and with the same sum for every source of weight 1."""
+        """float64[rows] with mean 1, and with a sum for each source that is proportional to the source's weight."""
         rows = Counter(self.sources)
         found = np.array([self.counting.get(source, 1.0) / rows[source] for source in self.sources])
         weights: NDArray[np.float64] = found / found.mean()
@@ -107,11 +107,11 @@ class LabelledFeatures:
 
     @property
     def rules(self) -> NDArray[np.float64]:
-        """float64[rows, rules], the features that rule out answers from 1 on."""
+        """float64[rows, rules], the features with `rules_out`."""
         return self.values[:, [feature.rules_out for feature in self.features]]
 
     def where(self, kept: NDArray[np.bool_]) -> "LabelledFeatures":
-        """Return the rows of a mask."""
+        """Return the rows that a mask, bool[rows], selects."""
         chosen = np.flatnonzero(kept).tolist()
         return LabelledFeatures(
             self.features,
@@ -124,17 +124,17 @@ class LabelledFeatures:
         )
 
     def without_shared_questions(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return bool[rows], True for rows whose question no row `inside` has."""
+        """Return bool[rows], True if no row in the mask `inside` has the row's question."""
         asked = {key for key, held in zip(self.keys, inside, strict=True) if held}
         return np.array([key not in asked for key in self.keys])
 
     def of_source(self, source: str) -> NDArray[np.bool_]:
-        """Return bool[rows], True for rows of the source."""
+        """Return bool[rows], True for rows from the source."""
         return np.array([each == source for each in self.sources])
 
 
 def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield each source in alphabetical order, with bool[rows] of its rows; nothing if there is only one."""
+    """Yield each source in alphabetical order with the mask of its rows; nothing if there is only one source."""
     named = sorted(set(rows.sources))
     for source in named if len(named) > 1 else ():
         yield source, rows.of_source(source)
@@ -149,18 +149,21 @@ def checked(  # noqa: PLR0913 - one argument per column
     sources: Sequence[str] | None = None,
     shapes: InputKinds | None = None,
 ) -> LabelledFeatures:
-    """Return the rows, checked to be enough for a fit.
+    """Check that rows are sufficient for a fit, and return them.
 
     Args:
-        features: The metric's features, in its order.
+        features: The metric's features in order.
         values: float64[rows, features], NaN if a feature does not apply.
-        labels: float64[rows], 0 to 1, right from 0.5.
-        questions: Question of each row, as written; all rows of a question are in the same fold. A blank one is unique.
-        sources: Source of each row; None: one source for all.
-        shapes: Kind of item of each row, for a fit that measures how unlike other items are. None: it does not.
+        labels: float64[rows], 0 to 1; 0.5 or more is right.
+        questions: Text of each row's question. Rows with the same question are in the same fold; a blank question is
+            unique.
+        sources: Each row's source. None means a single source.
+        shapes: Each row's type of item, for a fit that measures how unlike other items are; None for a fit that does
+            not.
 
     Raises:
-        ValueError: Labels outside [0, 1], too few right or wrong rows or questions, or infinite values.
+        ValueError: A label lies outside [0, 1], a value is infinite, or there are too few questions, right rows or
+            wrong rows.
     """
     sources = sources if sources is not None else [""] * len(values)
     if not len(labels) == len(questions) == len(sources) == len(values):
@@ -168,26 +171,26 @@ def checked(  # noqa: PLR0913 - one argument per column
     if not ((labels >= 0) & (labels <= 1)).all():
         raise ValueError("labels must be numbers from 0 to 1")
     if np.isinf(values).any() or (shapes is not None and not np.isfinite(shapes.values).all()):
-        raise ValueError("a feature is infinite: leave such rows out")
+        raise ValueError("a feature is infinite. Leave such rows out")
     right = labels >= RIGHT_FROM
     for kind, count in (("right", int(right.sum())), ("wrong", int((~right).sum()))):
         if count < LEAST_OF_A_CLASS:
             raise ValueError(
-                f"only {count} answers are {kind}: label at least {LEAST_OF_A_CLASS} right and as many wrong ones"
+                f"only {count} answers are {kind}. Label at least {LEAST_OF_A_CLASS} right and as many wrong answers"
             )
     keys = question_keys(questions)
     folds = folds_of_keys(keys)
     for fold in range(FOLDS):
         outside = right[folds != fold]
         if not outside.any() or outside.all():
-            raise ValueError(f"too few questions to hold out {FOLDS} parts of the rows: label rows of more questions")
+            raise ValueError(f"too few questions to hold out {FOLDS} parts of the rows. Label more questions' answers")
     return LabelledFeatures(features, values, right, keys, sources, shapes)
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Return the fold of each row, 0 to `count` - 1: questions in the order of a hash, dealt out in turn.
+    """Return each row's fold, 0 to `count` - 1: questions are sorted by a hash and assigned to folds in turn.
 
-    Dealing avoids the empty folds that a hash alone could give with few questions.
+    A hash alone could leave folds empty if there are few questions.
     """
     dealt = {
         key: number % count

@@ -1,4 +1,4 @@
-"""Quality of probabilities on held-out rows and unseen sources, and of verdicts from a metric that may abstain."""
+"""Quality of probabilities on held-out rows and new sources, and of verdicts by a metric that may abstain."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ BINS: Final = 15
 def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool_], *, bins: int = BINS) -> float:
     """Return the expected calibration error over bins of equal mass, 0 to 1.
 
-    Rows are sorted by probability and cut into `bins` of equal size, larger ones first. The error is the mean of |mean
-    probability - share of right rows|, weighted by rows. Source: Nixon et al. 2019, *Measuring Calibration in Deep
-    Learning*.
+    Rows are sorted by probability and split into `bins` of equal size; if sizes differ by one, larger bins come first.
+    The error is the mean of |mean probability - share of right rows| over the bins, weighted by rows. Source: Nixon et
+    al. 2019, *Measuring Calibration in Deep Learning*.
 
     Args:
         probabilities: float64[rows], at least one.
@@ -36,17 +36,17 @@ def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool
 
 
 def brier_score(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean squared difference of probability and outcome, 0 to 1. Source: Brier 1950."""
+    """Return the mean squared difference between probability and outcome, 0 to 1. Source: Brier 1950."""
     return float(np.mean((probabilities - right) ** 2))
 
 
 def accuracy_at_coverage(
     probabilities: NDArray[np.float64], right: NDArray[np.bool_], coverages: Sequence[float]
 ) -> list[float]:
-    """Return the accuracy of the verdicts (right from 0.5) on the most confident share of rows, for each share.
+    """Return, for each coverage, the accuracy of the verdicts on this share of the rows, the most confident rows.
 
-    Confidence is max(p, 1 - p); ties keep the first rows. Source: El-Yaniv and Wiener 2010, *On the Foundations of
-    Noise-free Selective Classification*.
+    A probability of 0.5 or more is the verdict right. Confidence is max(p, 1 - p); among ties the first rows are kept.
+    Source: El-Yaniv and Wiener 2010, *On the Foundations of Noise-free Selective Classification*.
     """
     order = np.argsort(-np.maximum(probabilities, 1 - probabilities), kind="stable")
     hits = np.cumsum(((probabilities >= 0.5) == right)[order])
@@ -55,15 +55,15 @@ def accuracy_at_coverage(
 
 
 def probability_quality(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    """Return `accuracy`, `pearson`, `auc`, `brier` and `ece` of float64[rows], with six digits each."""
-    figures = {
+    """Return `accuracy`, `pearson`, `auc`, `brier` and `ece` of probabilities, float64[rows], to six decimals."""
+    values = {
         "accuracy": float(np.mean((probabilities >= RIGHT_FROM) == right)),
         "pearson": float(np.corrcoef(probabilities, right)[0, 1]),
         "auc": auc(probabilities, right),
         "brier": brier_score(probabilities, right),
         "ece": calibration_error(probabilities, right),
     }
-    return {name: round(value, 6) for name, value in figures.items()}
+    return {name: round(value, 6) for name, value in values.items()}
 
 
 CONFIDENCE: Final = 0.9
@@ -74,15 +74,16 @@ LEAST_HELD: Final = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class TransferStatistics:
-    """Quality of a fit on all other sources for the rows of one.
+    """Quality, on the rows from one source, of a fit on all other sources.
 
     Attributes:
-        pearson: Correlation of probability and label; like `auc`, NaN if labels or probabilities are all equal.
-        ece: Expected calibration error, 15 bins of equal mass.
-        at_coverage: Accuracy of the most certain share of rows, for each of COVERAGES.
-        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9: in the band, or overruled.
-        accuracy_certain: Accuracy of the other rows; NaN without any.
-        held: Share of the wrong verdicts that are UNCERTAIN; NaN without wrong ones.
+        pearson: Correlation of probability and label; NaN if labels or probabilities are all equal.
+        auc: Area under the ROC curve; NaN if labels are all equal.
+        ece: Expected calibration error over 15 bins of equal mass.
+        at_coverage: Accuracy on the most certain share of rows, for each share in COVERAGES.
+        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band or overruled.
+        accuracy_certain: Accuracy on the remaining rows; NaN without such rows.
+        held: Share of the wrong verdicts that are UNCERTAIN; NaN without wrong verdicts.
     """
 
     source: str
@@ -98,14 +99,14 @@ class TransferStatistics:
 
     @property
     def transfers(self) -> bool:
-        """True if the mean error is at most 0.1 and the band holds at least a third of the wrong verdicts."""
+        """True if `ece` is at most 0.1 and at least a third of the wrong verdicts is UNCERTAIN."""
         return not (self.ece > MOST_ERROR or self.held < LEAST_HELD)
 
 
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Yield the quality on each source of a `fit` on the others, also without the source's questions.
+    """Yield, for each source, the quality of a `fit` on the other sources, without questions that the source shares.
 
     A source is skipped if too few right or wrong answers remain without it.
     """
@@ -123,7 +124,7 @@ def transfer_statistics(
 def measured(
     source: str, found: NDArray[np.float64], right: NDArray[np.bool_], flagged: NDArray[np.bool_]
 ) -> TransferStatistics:
-    """Return statistics of probabilities, float64[rows], and of the rows with `flagged` verdicts."""
+    """Return the quality of probabilities, float64[rows]; `flagged` is True for UNCERTAIN rows."""
     hits = (found >= RIGHT_FROM) == right
     one_class = bool(right.all() or not right.any())
     return TransferStatistics(
@@ -140,28 +141,28 @@ def measured(
     )
 
 
-def transfer_warnings(figures: tuple[TransferStatistics, ...]) -> Iterator[str]:
-    """Yield a sentence for each source on which a fit on the others is poor."""
-    for each in figures:
+def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
+    """Yield a warning for each source if a fit on the other sources is poor for it."""
+    for each in transfer:
         if not each.transfers:
-            held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts (at least {LEAST_HELD:.0%} are needed)"
+            held = f"{each.held:.0%} of its wrong verdicts are UNCERTAIN (at least {LEAST_HELD:.0%} are needed)"
             if np.isnan(each.held):
                 held = "no verdict is wrong"
             yield (
                 f"the fit does not transfer to {each.source!r}: a fit on the other sources has a mean error of "
-                f"{each.ece:.2f} (ECE; at most {MOST_ERROR} is good), and {held}: label rows like those to grade"
+                f"{each.ece:.2f} (ECE; at most {MOST_ERROR} is good), and {held}. Label rows like those to grade"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Accuracy of a metric over rows with a verdict and a label, with and without uncertain verdicts.
+    """A metric's accuracy over rows with a verdict and a label, with and without uncertain verdicts.
 
     Attributes:
-        judged: Number of these rows.
-        uncertain: Rows with an uncertain verdict.
-        accuracy: Share of right verdicts over all rows, 0 to 1.
-        accuracy_certain: The same over rows with a certain verdict; NaN without any.
+        judged: Number of rows with a verdict and a label.
+        uncertain: Number of these rows with an uncertain verdict.
+        accuracy: Share of right verdicts over these rows, 0 to 1.
+        accuracy_certain: Share of right verdicts over rows with a certain verdict; NaN without such rows.
     """
 
     judged: int
@@ -177,11 +178,12 @@ def abstention(
 
     Args:
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
-        certain: bool[rows], True if the metric trusts its verdict.
-        labels: float64[rows] in [0, 1], right from 0.5.
+        certain: bool[rows], False if the metric marks its verdict as uncertain.
+        labels: float64[rows] in [0, 1]; 0.5 or more is right.
 
     Returns:
-        None if no verdict is uncertain, or if labels lie outside [0, 1], because then nothing defines right.
+        The accuracy; None if no verdict is uncertain, or if a label lies outside [0, 1], because right is then
+        undefined.
     """
     judged = ~np.isnan(verdicts) & ~np.isnan(labels)
     if not judged.any() or certain[judged].all() or labels[judged].min() < 0 or labels[judged].max() > 1:

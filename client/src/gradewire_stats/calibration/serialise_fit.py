@@ -1,4 +1,4 @@
-"""Write the stored form of a fit of metric `correctness` from fitted trees and held-out rows."""
+"""Convert fitted trees and held-out rows to the JSON form that stores a fit of metric `correctness`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
 KEPT_ROWS: Final = 384
-"""Rows that represent all rows in a fit, the same number of each source."""
+"""Maximum number of rows that represent all rows in a fit, divided equally among the sources."""
 NEAREST: Final = 4
 _LEAST_SPREAD: Final = 0.25
 _DISTANCE_DIGITS: Final = 4
@@ -39,20 +39,18 @@ class Points:
     probability: NDArray[np.float64]
 
     def __call__(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities of float64[rows]."""
+        """Map log-odds, float64[rows], to probabilities."""
         return np.interp(log_odds, self.log_odds, self.probability)
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceBand:
-    """Evidence for items of one kind: near the fitted rows, or far from them.
-
-    The band uses probabilities, after the map, of rows that their model has not seen.
+    """Evidence about items near the fitted rows, or about items far from the fitted rows.
 
     Attributes:
         points: Map from log-odds to probability.
-        probabilities: float64[rows].
-        right: bool[rows], human labels, of both classes.
+        probabilities: float64[rows], after the map, for rows that their model has not seen.
+        right: bool[rows], human labels, with both classes.
         weights: float64[rows], 0 or more.
     """
 
@@ -63,18 +61,18 @@ class DistanceBand:
 
 
 def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weight: float = 1.0) -> dict[str, Any]:
-    """Return the trees of fitted models, with averaged log-odds.
+    """Return the trees of several fitted models; their log-odds are averaged.
 
     Args:
-        models: HistGradientBoostingClassifier of scikit-learn, for two classes, without categorical features.
-        features: Columns of the models.
+        models: scikit-learn's HistGradientBoostingClassifier, for two classes and without categorical features.
+        features: The models' columns.
         weight: Factor for the average.
 
     Returns:
-        The keys `features`, `base` and `trees` of the form: enough for `log_odds`.
+        The keys `features`, `base` and `trees` of the form, which `log_odds` needs.
 
     Raises:
-        ValueError: A model has more than two classes, categorical features, or other columns.
+        ValueError: A model does not have two classes and these columns, or has categorical features.
     """
     share = weight / len(models)
     base = 0.0
@@ -84,7 +82,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
     for model in models:
         if len(model.classes_) != 2 or model.n_features_in_ != len(features):
             raise ValueError(f"a model must have two classes and {len(features)} columns")
-        # scikit-learn has no public way to read the trees; tests compare our result with its predictions.
+        # scikit-learn has no public way to read the trees. Tests compare our log-odds with scikit-learn's predictions.
         base += share * float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - see above
         for (predictor,) in model._predictors:  # noqa: SLF001 - see above
             _append(trees, predictor.nodes, share)
@@ -107,16 +105,17 @@ def fit_form(
     far: DistanceBand | None = None,
     distance: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a whole fit, ready to be stored as JSON.
+    """Return a complete fit, ready to be stored as JSON.
 
     Args:
         model: Result of `tree_form`, with or without `linear`.
-        near: Evidence for items near the fitted rows.
+        near: Evidence about items near the fitted rows.
         provenance: `metric_version`, `model`, `model_digest`, and anything else that identifies the fit.
-        far: Evidence for items far from them; None: far items get the near probability, and no verdict is certain.
-        distance: Distance of items from the fitted rows: `shape`, the names of the numbers that describe the kind of
-            item; the result of `neighbourhood`; and the distances `near` and `far`, between which an item is partly
-            both. None: all items are near.
+        far: Evidence about items far from the fitted rows. None means that far items get the near probability, and no
+            verdict on them is certain.
+        distance: How to measure an item's distance from the fitted rows: `shape` (names of the numbers that describe
+            the type of item), the result of `neighbourhood`, and the distances at which `near` ends and `far` starts.
+            None means that all items are near.
 
     Raises:
         ValueError: The held-out rows are all right or all wrong.
@@ -131,11 +130,11 @@ def fit_form(
 
 def _distance_band(held: DistanceBand) -> dict[str, Any]:
     if held.right.all() or not held.right.any():
-        raise ValueError("all held-out rows have the same label: a fit needs right and wrong answers")
+        raise ValueError("all held-out rows have the same label, but a fit needs right and wrong answers")
     mistaken = (held.probabilities >= RIGHT_FROM) != held.right
     certainty = np.maximum(held.probabilities, 1 - held.probabilities)
     conformal = {
-        # Round to the side that leaves fewer verdicts certain.
+        # Round in the direction that makes fewer verdicts certain.
         "right": _ranks(held.probabilities[held.right], held.weights[held.right], down=True),
         "wrong": _ranks(held.probabilities[~held.right], held.weights[~held.right], down=False),
     }
@@ -148,7 +147,7 @@ def _distance_band(held: DistanceBand) -> dict[str, Any]:
 
 
 def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> None:
-    """Add the nodes of one tree, each child after its parent."""
+    """Add a tree's nodes, each child after its parent."""
     if nodes["is_categorical"].any():
         raise ValueError("a model has categorical features, which the form does not support")
     order, found = [0], 0
@@ -172,17 +171,17 @@ def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> N
 
 
 def _short(value: float) -> float:
-    # Halves the file. Keeps the order of values, so nothing stops being monotone.
+    # Rounding halves the file's size. It keeps the order of values, so the model stays monotone.
     return float(f"{value:.9g}")
 
 
 def _ranks(
     values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
 ) -> dict[str, Any]:
-    """Return order statistics of weighted rows, from the lowest up (`down`) or from the highest down.
+    """Return order statistics of weighted rows, from the lowest value up (`down`) or from the highest value down.
 
-    The count is the effective number of rows. The first ranks are kept one by one, later ones thinned out; up to the
-    middle, because confidences begin at one half, or through all rows (`whole`).
+    The count is the effective number of rows. All of the first ranks are kept, and later ranks are thinned out. Ranks
+    end at the middle, because confidences start at one half, or with the last row (`whole`).
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1
@@ -200,7 +199,7 @@ def _ranks(
 
 
 def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation of each column of float64[rows, numbers], at least 0.25, as float64[numbers]."""
+    """Return each number's standard deviation, at least 0.25, float64[numbers]; `shapes` is float64[rows, numbers]."""
     found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DISTANCE_DIGITS)
     return found
 
@@ -208,16 +207,16 @@ def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
 def neighbourhood(
     shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the rows that a fit keeps to measure how unlike another item is.
+    """Choose the rows that a fit keeps to measure a new item's distance from them.
 
     Args:
         shapes: float64[rows, numbers], finite.
-        scale: float64[numbers], from `scales`: the units of distances.
-        keys: Keys of the rows' questions, whose hashes order the draws.
-        sources: Sources of the rows; the same number is drawn from each, as far as available.
+        scale: float64[numbers], from `scales`: the unit for each number.
+        keys: Each row's question key. Hashes of the keys decide which rows are kept.
+        sources: Each row's source. The same number of rows is kept from each source, if available.
 
     Returns:
-        `scale`, one for each number; `rows`, in units of it; and `nearest`.
+        `scale`, the kept `rows` in these units, and `nearest`, the number of nearest rows that a distance averages.
     """
     order = sorted(range(len(keys)), key=lambda row: (blake2b(f"{keys[row]}\0{row}".encode()).digest(), row))
     named = sorted(set(sources))

@@ -1,4 +1,4 @@
-"""Fit the lowest score of a right answer, and SMILE's sentence weight, on labelled answers."""
+"""Fit the minimum score of a right answer, and SMILE's sentence weight, on labelled answers."""
 
 import hashlib
 import math
@@ -16,22 +16,22 @@ Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
 
 FOLDS = 5
-# Two decimals are as much as rows can determine.
+# Candidate weights have two decimals, because labelled rows cannot determine more.
 WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
 _DECIMALS = (2, 3, 4, 6)
 
 
 def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objective: Objective = "accuracy") -> float:
-    """Return the threshold that agrees best with labels: an answer is right if its score is at least the threshold.
+    """Return the minimum score of a right answer that agrees best with labels.
 
-    Of equally good thresholds, the result is the middle of the widest gap between two neighbouring scores (the lowest
-    of equal gaps), with as few decimals as keep it within the gap's middle half.
+    If several thresholds are equally good, the result lies in the widest gap between two neighbouring scores (the
+    lowest such gap). It is the gap's middle, rounded to as few decimals as keep it in the gap's middle half.
 
     Args:
         scores: float64[rows], finite.
         right: bool[rows], human labels.
-        objective: Value to maximise: the share of verdicts that match the labels; the mean of that share over right and
-            over wrong answers; or F1 of the right ones.
+        objective: Value to maximise: "accuracy" is the share of verdicts that match the labels, "balanced_accuracy" the
+            mean of this share over right and over wrong answers, and "f1" the F1 score for right answers.
 
     Raises:
         ValueError: All answers are right, or all are wrong, or a score is not finite.
@@ -45,7 +45,7 @@ def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objecti
     possible = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])
     values = _values(objective, right.sum() - below_right, below_wrong, int(right.sum()), int((~right).sum()))
     values[~possible] = -math.inf
-    # There is no gap before the first and after the last score.
+    # There is no gap before the first score or after the last score.
     gaps = np.concatenate([[0.0], ranked[1:] - ranked[:-1], [0.0]])
     best = np.flatnonzero(values >= values.max() - 1e-12)
     cut = int(best[np.argmax(gaps[best])])
@@ -62,16 +62,16 @@ def held_out_verdicts(
     questions: Sequence[str],
     objective: Objective = "accuracy",
 ) -> NDArray[np.float64]:
-    """Return the verdict on each row by a threshold fitted on the rows of other questions.
+    """Return each row's verdict from a threshold that was fitted on other questions.
 
     Args:
         scores: float64[rows], finite.
         right: bool[rows].
-        questions: Question of each row; rows with the same `question_key` are in the same fold.
+        questions: Each row's question; rows with the same `question_key` are in the same fold.
         objective: Same as in `fit_threshold`.
 
     Returns:
-        float64[rows], 1 or 0; NaN if the rows of all other folds are all right or all wrong.
+        float64[rows], 1 or 0; NaN if all rows in the other folds are right, or all are wrong.
     """
     fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)
@@ -89,20 +89,20 @@ def fit_weight(
     labels: NDArray[np.float64],
     objective: WeightObjective = "pearson",
 ) -> float:
-    """Return SMILE's weight w, one of 0, 0.01 … 1, whose `w · sentence + (1 - w) · lexical` agrees best with labels.
+    """Return the weight w, one of 0, 0.01 … 1, for which `w · sentence + (1 - w) · lexical` agrees best with labels.
 
     Args:
         sentence: float64[rows], finite.
         lexical: float64[rows], finite.
         labels: float64[rows] in [0, 1]; for AUC, 0.5 or more is right.
-        objective: Value to maximise; equally good weights give the one in the middle.
+        objective: Value to maximise. If several weights are equally good, the middle weight is returned.
 
     Raises:
         ValueError: All labels are equal, or a value is not finite.
     """
     _check(sentence + lexical, labels >= RIGHT_FROM if objective == "auc" else labels > labels.min())
     right = labels >= RIGHT_FROM
-    # One weight at a time: all at once would take a hundred times the memory.
+    # Score one weight at a time, because all weights at once would need a hundred times the memory.
     mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
     values = np.array(
         [
@@ -116,7 +116,7 @@ def fit_weight(
 
 
 def balanced_accuracy(verdicts: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean of the shares of right and of wrong answers with a correct verdict; NaN without one kind."""
+    """Return the mean accuracy over right and over wrong answers; NaN if there are no right or no wrong answers."""
     judged = ~np.isnan(verdicts)
     agree = (verdicts == 1) == right
     sides = [agree[judged & side] for side in (right, ~right)]
@@ -145,17 +145,17 @@ def _between(low: float, high: float) -> float:
 
 
 def _fold(question: str, row: int) -> int:
-    # A blank question is unique, as everywhere.
+    # A blank question is unique.
     key = question_key(question) or f"row {row}"
-    # Use another part of the digest than `half_of`, or each half would fill only some folds.
+    # The digest must differ from the one in `half_of`, because otherwise each half would fill only some folds.
     return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
 
 
 def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
     if not np.isfinite(scores).all():
-        raise ValueError("a score is not a finite number: leave such rows out")
+        raise ValueError("a score is not a finite number. Leave such rows out")
     if not len(right) or right.all() or not right.any():
         which = (
             "there are no rows" if not len(right) else "all answers are right" if right.all() else "no answer is right"
         )
-        raise ValueError(f"{which}: a threshold needs right and wrong answers")
+        raise ValueError(f"{which}, but a threshold needs right and wrong answers")

@@ -1,7 +1,7 @@
 """Compare scores of models, runs, data sets or groups without labels. Independent of files and terminal.
 
-`compare_results` takes the results of two runs, `compare_pairs` columns of pairs of answers, and `compare_groups`
-columns of groups of rows. The bootstrap draws questions, not rows, because answers to one question are dependent.
+`compare_results` compares two runs, `compare_pairs` pairs of answers, and `compare_groups` groups of rows. The
+bootstrap draws questions instead of rows, because answers to the same question depend on each other.
 """
 
 from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups

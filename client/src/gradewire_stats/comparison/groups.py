@@ -1,4 +1,4 @@
-"""Means of groups of rows, and their differences from a baseline on shared questions."""
+"""Mean scores of groups, and their differences from a baseline on shared questions."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from gradewire_stats.bootstrap import LEAST_QUESTIONS, Difference, Estimate, dif
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Scores of several metrics, with the group and question of each row.
+    """Scores by several metrics, with each row's group and question.
 
     Attributes:
-        scores: float64[rows] of each metric; NaN without a score.
-        groups: int[rows], number of each row's group; -1 for a row without one.
-        names: Name of each group by number: the common values of its rows, one for each column.
-        questions: int[rows], number of each row's question, from 0 without gaps.
-        strata: int[questions], number of each question's data set; draws are within data sets.
+        scores: float64[rows] by metric; NaN without a score.
+        groups: int[rows], each row's group number; -1 for a row without a group.
+        names: Each group's name by number: the values that its rows share, one for each grouping column.
+        questions: int[rows], each row's question number, from 0 without gaps.
+        strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -38,7 +38,7 @@ class GroupedRows:
         questions: Sequence[int],
         strata: Sequence[int],
     ) -> Self:
-        """Build the rows from any sequences of numbers."""
+        """Convert sequences of numbers to rows."""
         return cls(
             scores={metric: np.asarray(column, dtype=np.float64) for metric, column in scores.items()},
             groups=np.asarray(groups, dtype=np.intp),
@@ -50,7 +50,7 @@ class GroupedRows:
 
 RESAMPLES = 2000
 """Default number of draws."""
-# Questions times draws. Beyond it there are fewer draws, at least `_LEAST_DRAWS`: many questions need fewer, and a run
+# Maximum product of questions and draws. With many questions, fewer draws suffice (at least `_LEAST_DRAWS`), and a run
 # with millions of rows should not wait minutes for an interval.
 _MOST_DRAWN = 200_000_000
 _LEAST_DRAWS = 1000
@@ -58,13 +58,13 @@ _LEAST_DRAWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """A group minus its baseline, on the questions for which both have a score.
+    """A group minus its baseline, on questions with a score in both.
 
     Attributes:
-        baseline: Name of the baseline's group.
-        questions: Questions that both answered.
-        mean: Mean over these questions of the difference of the groups' mean scores. If each question weighs as much as
-            it has rows, this is the difference of the groups' means over the rows.
+        baseline: Name of the baseline group.
+        questions: Number of questions with a score in both groups.
+        mean: Mean over these questions of the difference between the groups' mean scores for the question. If questions
+            are weighted by their rows, this is the difference between the groups' means over rows.
     """
 
     baseline: tuple[str, ...]
@@ -74,11 +74,11 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatistics:
-    """Statistics of a metric on a group.
+    """A metric's statistics on a group.
 
     Attributes:
         mean: Mean over the scored rows.
-        paired: Difference from the baseline; None for a baseline, and without a common question.
+        paired: Difference from the baseline; None for a baseline, or without a shared question.
     """
 
     group: tuple[str, ...]
@@ -90,11 +90,11 @@ class GroupStatistics:
 
 @dataclass(slots=True)
 class _Ratio:
-    """A ratio of two sums over questions, in all draws so far.
+    """A ratio of two sums over questions, and the ratio in all draws so far.
 
     Attributes:
-        questions: int[n], questions of the sums.
-        above, below: float64[n], terms of numerator and denominator.
+        questions: int[n], question numbers, each at most once.
+        above, below: float64[n], each question's terms in the numerator and in the denominator.
     """
 
     questions: NDArray[np.intp]
@@ -114,7 +114,7 @@ class _Ratio:
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
 
     def free(self, strata: NDArray[np.intp]) -> int:
-        """Return `free_clusters` of the questions, faster because each occurs once."""
+        """Return `free_clusters` of the questions, but faster, because each question occurs once."""
         return len(self.questions) - max(0, len(np.unique(strata[self.questions])) - 1)
 
 
@@ -127,26 +127,27 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, list[GroupStatistics]]:
-    """Compare the means of all groups by every metric, with paired differences from a baseline.
+    """Compare all groups' mean scores by every metric, with paired differences from a baseline.
 
-    The baseline of a group has `baseline` as its value at `column` and the same other values: by (model, data set), a
-    model on a data set is compared with the baseline model on that data set.
+    A group's baseline is the group whose name has the value `baseline` at `column` and otherwise the same values. For
+    groups by (model, data set), every model is compared with the baseline model on the same data set.
 
     Args:
         rows: Scores, groups and questions.
-        baseline: Value of the baselines; None: that of the first group.
-        column: Position of the value in the groups' names.
-        by_row: Weight each question by its rows, so that differences equal those of the means; both groups then need as
-            many scored rows of each question. By default all questions weigh the same.
-        resamples: Draws of whole questions, within each data set one fewer than it has; reduced for more than 100 000
-            questions.
-        seed: Seed of the draws.
+        baseline: The value in the baselines' names. None means the value in the first group's name.
+        column: Position of this value in the groups' names.
+        by_row: Weight each question by its rows, so that a difference equals the difference between the groups' means;
+            both groups then need the same number of scored rows for each question. By default all questions weigh the
+            same.
+        resamples: Number of draws of whole questions, stratified by data set with `one_fewer` (see `bootstrap.draws`);
+            reduced for more than 100 000 questions.
+        seed: Seed for the draws.
 
     Returns:
         Statistics by metric, in the order of `rows.names`.
 
     Raises:
-        ValueError: No group has `baseline` as its value at `column`.
+        ValueError: No group's name has the value `baseline` at `column`.
     """
     if not rows.names:
         return {metric: [] for metric in rows.scores}
@@ -159,7 +160,7 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    # Others get no interval: for a column of ids, that is every group.
+    # Draw only ratios that get an interval. If groups come from a column of ids, no ratio does.
     drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:
@@ -186,7 +187,7 @@ def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
 
 
 def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
-    """Return the number of each group's baseline, without baselines and groups that have none."""
+    """Return each group's baseline number by group number, without baselines and groups that have no baseline."""
     numbers = {name: number for number, name in enumerate(names)}
     others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
@@ -200,7 +201,7 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
 
 
 def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
-    """Return each group's difference from its baseline by question; None without one or without a common question."""
+    """Return each group's difference from its baseline; None without a baseline or a shared question."""
     return [
         _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
         for number, mean in enumerate(means)

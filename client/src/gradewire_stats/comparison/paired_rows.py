@@ -1,4 +1,4 @@
-"""Results of two sides on the same questions as columns, and the answers that a metric prefers."""
+"""Columns with two runs' results on the same questions, and the answers that a metric prefers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,27 @@ from numpy.typing import NDArray
 from gradewire_stats.bootstrap import question_clusters, strata_of
 
 TieMargin = float | Literal["verdict"]
-"""Largest difference of scores that is a tie; "verdict": answers with the same verdict tie."""
+"""Maximum difference between tied scores; "verdict" means that answers with the same verdict tie."""
 TIE_MARGIN: Final = 0.2
-"""In units of the score. With it, smile and correctness keep most of the annotators' ties
+"""Default margin, in units of the score. With this margin, smile and correctness reproduce most of the annotators' ties
 (docs/guides/compare-runs.md)."""
-# Differences of scores have rounding errors: 0.5 - 0.3 is more than 0.2.
+# Differences between scores have rounding errors: 0.5 - 0.3 is more than 0.2.
 _ROUNDING = 1e-9
 
 
 def preferences(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], tie_margin: TieMargin
 ) -> NDArray[np.float64]:
-    """Return the preferred answer of each pair.
+    """Return the preferred answer in each pair.
 
     Args:
-        scores: float64[pairs, 2], of the baseline's and the candidate's answer; NaN without a score.
+        scores: float64[pairs, 2], scores of the baseline's and of the candidate's answer; NaN without a score.
         verdicts: float64[pairs, 2], 1 right, 0 wrong; NaN without a verdict.
-        tie_margin: In units of the score, 0 or more; or `verdict`.
+        tie_margin: In units of the score, 0 or more; or "verdict".
 
     Returns:
-        float64[pairs]: 1 if the candidate's answer is preferred, -1 if the baseline's is, 0 for a tie, NaN if one has
-        no
-        score (with `verdict`: no verdict).
+        float64[pairs]: 1 if the candidate's answer is preferred, -1 if the baseline's answer is preferred, 0 for a tie,
+        NaN if an answer has no score (for "verdict", no verdict).
     """
     apart = (verdicts if tie_margin == "verdict" else scores) @ np.array([-1.0, 1.0])
     margin = 0.0 if tie_margin == "verdict" else tie_margin + _ROUNDING
@@ -48,29 +47,29 @@ class ScoredAnswer(Protocol):
 
     @property
     def score(self) -> float | None:
-        """Score, or None."""
+        """The score, or None."""
 
     @property
     def correct(self) -> bool | None:
-        """Verdict, or None."""
+        """The verdict, or None."""
 
     @property
     def status(self) -> str:
-        """OK, or the reason for a missing score."""
+        """OK, or the reason why there is no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedRows:
-    """Results of a baseline and a candidate, with a row for each pair of answers to one question.
+    """Results of a baseline and a candidate, with a row for each pair of answers to the same question.
 
     Attributes:
-        scores: float64[pairs, 2] of each metric, the baseline's and the candidate's; NaN without a score.
-        verdicts: float64[pairs, 2] of each metric, 1 right and 0 wrong; NaN without a verdict.
-        empty: bool[pairs, 2] of each metric: no score, because the answer is empty.
-        failed: bool[pairs, 2] of each metric: no score, for another reason.
-        preferred: float64[pairs] of each chooser, as from `preferences`.
-        questions: int[pairs], number of each pair's question, from 0 without gaps; the bootstrap draws questions.
-        strata: int[questions], number of each question's data set; draws are within data sets.
+        scores: float64[pairs, 2] by metric, the baseline's and the candidate's scores; NaN without a score.
+        verdicts: float64[pairs, 2] by metric, 1 right and 0 wrong; NaN without a verdict.
+        empty: bool[pairs, 2] by metric, True without a score because the answer is empty.
+        failed: bool[pairs, 2] by metric, True without a score for another reason.
+        preferred: float64[pairs] by chooser, values like in `preferences`.
+        questions: int[pairs], each pair's question number, from 0 without gaps; the bootstrap draws questions.
+        strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -96,9 +95,9 @@ class PairedRows:
         Args:
             results: Results of the baseline and the candidate for each pair, by metric.
             questions: Key of each pair's question; a blank key is unique.
-            datasets: Data set of each pair.
-            tie_margin: Margin for the metrics as choosers.
-            preferred: Preferences of further choosers.
+            datasets: Each pair's data set.
+            tie_margin: Tie margin for preferences that follow from the metrics' scores.
+            preferred: Preferences by other choosers.
         """
         answers = {label: [one for pair in rows for one in pair] for label, rows in results.items()}
         scores = {label: _numbers([one.score for one in column]) for label, column in answers.items()}
@@ -122,7 +121,7 @@ class PairedRows:
         return len(self.questions)
 
     def at(self, where: NDArray[np.intp]) -> Self:
-        """Return the pairs with the numbers `where`."""
+        """Return the pairs at these positions."""
         kept, questions = np.unique(self.questions[where], return_inverse=True)
         tables = {
             table: {name: column[where] for name, column in getattr(self, table).items()}
@@ -132,5 +131,5 @@ class PairedRows:
 
 
 def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Return float64[pairs, 2] from the values of both sides in turn."""
+    """Return float64[pairs, 2] from a list that alternates between baseline and candidate."""
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Differences of a candidate from a baseline on the same questions, and the consistency of a judge between orders."""
+"""Differences between a candidate and a baseline on the same questions, and a judge's consistency between orders."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictDifference:
-    """Verdicts of a metric on the pairs with two verdicts.
+    """A metric's verdicts on the pairs with a verdict on both answers.
 
     Attributes:
         pairs: Number of these pairs.
         baseline, candidate: Share of right answers on each side.
         difference: Candidate minus baseline.
-        both: Pairs with two right answers.
-        only_baseline, only_candidate: Pairs with one right answer, called discordant.
-        neither: Pairs with two wrong answers.
-        p_value: McNemar's exact two-sided test: the probability of such an uneven split of discordant pairs if both
-            sides are equally good; 1 without discordant pairs. Assumes independent pairs.
+        both: Number of pairs with two right answers.
+        only_baseline, only_candidate: Numbers of pairs in which only this side's answer is right (discordant pairs).
+        neither: Number of pairs with two wrong answers.
+        p_value: McNemar's exact two-sided test: the probability of a split of the discordant pairs at least as uneven,
+            if both sides are equally good; 1 without discordant pairs. Assumes independent pairs.
     """
 
     pairs: int
@@ -59,11 +59,11 @@ class VerdictDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyAsWrong:
-    """A metric with every empty answer counted as a score of 0, so that silence gains nothing.
+    """A metric on all pairs, with every empty answer counted as a score of 0, so that not answering gains nothing.
 
     Attributes:
-        scored: Pairs in which each answer is empty or has a score.
-        baseline, candidate: Mean score of each side over these.
+        scored: Number of pairs in which each answer is empty or has a score.
+        baseline, candidate: Each side's mean score over these pairs.
         difference: Candidate minus baseline.
     """
 
@@ -78,14 +78,13 @@ class MetricDifference:
     """A metric on all pairs.
 
     Attributes:
-        pairs: Number of pairs.
-        scored: Pairs with two scores, the basis of means and difference.
-        baseline, candidate: Mean score of each side.
+        scored: Number of pairs with two scores. Means and difference use only these pairs.
+        baseline, candidate: Each side's mean score.
         difference: Candidate minus baseline.
-        empty_as_wrong: The same with every empty answer counted as a score of 0.
-        empty: Empty answers of baseline and candidate.
-        failed: Answers of baseline and candidate that are not empty and have no score.
-        verdicts: None if the metric gives no verdicts.
+        empty_as_wrong: Means and difference with every empty answer counted as a score of 0.
+        empty: Number of empty answers from baseline and from candidate.
+        failed: Number of nonempty answers without a score, from baseline and from candidate.
+        verdicts: Difference in verdicts; None if the metric gives no verdicts.
     """
 
     pairs: int
@@ -101,15 +100,15 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Preferences of a chooser.
+    """A chooser's preferences.
 
     Attributes:
-        pairs: Pairs with a winner or a tie.
-        undecided: Pairs with neither.
-        wins, ties, losses: Pairs with the candidate's answer preferred, neither, or the baseline's.
-        win_share, tie_share, loss_share: The same as shares of `pairs`.
-        p_value: Exact two-sided sign test: the probability of such an uneven split of wins and losses if both sides are
-            equally good; 1 if all are ties, NaN without `pairs`. Assumes independent pairs.
+        pairs: Number of pairs with a winner or a tie.
+        undecided: Number of pairs with neither a winner nor a tie.
+        wins, ties, losses: Numbers of pairs that the candidate wins, ties and loses.
+        win_share, tie_share, loss_share: Wins, ties and losses as shares of `pairs`.
+        p_value: Exact two-sided sign test: the probability of a split of wins and losses at least as uneven, if both
+            sides are equally good; 1 if all pairs are ties, NaN without pairs. Assumes independent pairs.
     """
 
     pairs: int
@@ -133,9 +132,9 @@ class PairComparison:
 
 
 def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0) -> PairComparison:
-    """Compute all differences and outcomes of all metrics and choosers.
+    """Compute differences for all metrics and outcomes for all choosers.
 
-    Intervals and differences are those of `compare_groups`: draws of whole questions within each data set.
+    `compare_groups` computes the intervals and differences, from draws of whole questions, stratified by data set.
 
     Raises:
         ValueError: There are no pairs.
@@ -152,12 +151,12 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
 
 
 def _columns(rows: PairedRows) -> GroupedRows:
-    """Return every statistic as a column over the baseline's answers, then the candidate's."""
+    """Return every statistic as a column over the baseline's answers, followed by the candidate's answers."""
     columns: dict[str, NDArray[np.float64]] = {}
     filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
     for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
         for label, pairs in table.items():
-            # Leave out a score whose partner has none.
+            # Make a score NaN if the other answer in the pair has no score.
             columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
     for name, preferred in rows.preferred.items():
         for outcome, value in _OUTCOMES.items():
@@ -226,7 +225,7 @@ def _sides(found: list[GroupStatistics]) -> _Sides:
 
 
 def _even_split(one: int, other: int) -> float:
-    """Return the two-sided exact p value of a split that would be even by chance."""
+    """Return the exact two-sided p value for the hypothesis that both outcomes are equally likely."""
     return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0
 
 
@@ -235,13 +234,14 @@ _ORDERS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStatistics:
-    """Verdicts of a judge on pairs shown in both orders.
+    """A judge's verdicts on pairs shown in both orders.
 
     Attributes:
-        pairs: Pairs with a verdict in both orders.
-        consistent: Pairs with the same winner, or a tie, in both orders.
+        pairs: Number of pairs with a verdict in both orders.
+        consistent: Number of pairs with the same winner, or a tie, in both orders.
         consistency: Share of consistent pairs, 0 to 1.
-        position_bias: Share of verdicts for the answer shown first minus that for the other, -1 to 1; 0 without bias.
+        position_bias: Share of verdicts for the answer shown first minus share for the answer shown second, -1 to 1; 0
+            without bias.
     """
 
     pairs: int
@@ -258,15 +258,15 @@ def order_statistics(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> OrderStatistics | None:
-    """Compute the consistency between orders; None if no pair has a verdict in both.
+    """Compute a judge's consistency between orders; None if no pair has a verdict in both orders.
 
     Args:
-        orders: Verdicts of each pair by order, with `first` and `winner` as the same names; `winner` is "tie" for a tie
-            and None without a verdict.
-        questions: Number of each pair's question, as in `GroupedRows`; draws are of whole questions.
-        strata: Data set of each question, as in `GroupedRows`.
+        orders: Each pair's verdict in each order. `first` names the answer shown first, and `winner` the better answer;
+            `winner` is "tie" for a tie and None without a verdict.
+        questions: Each pair's question number, like in `GroupedRows`; whole questions are drawn.
+        strata: Each question's data set number, like in `GroupedRows`.
         resamples: Number of draws.
-        seed: Seed of the draws.
+        seed: Seed for the draws.
     """
     agree, bias = np.full(len(orders), np.nan), np.full(len(orders), np.nan)
     for place, said in enumerate(orders):
@@ -290,7 +290,7 @@ def order_statistics(
 
 
 def _leaning(order: Mapping[str, object]) -> float:
-    """Return 1 for the answer shown first, -1 for the other, 0 for a tie."""
+    """Return 1 if the answer shown first won, -1 if it lost, 0 for a tie."""
     if order["winner"] == "tie":
         return 0.0
     return 1.0 if order["winner"] == order["first"] else -1.0

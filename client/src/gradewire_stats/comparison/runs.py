@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 
 class ScoredItem(Protocol):
-    """Scores of one item by metric, for instance an `ItemScores` of the client."""
+    """An item's scores by metric, for instance the client's `ItemScores`."""
 
     @property
     def id(self) -> str:
-        """The item's id from the caller, or ""."""
+        """The id that the caller gave the item, or ""."""
 
     @property
     def scores(self) -> Mapping[str, ScoredAnswer]:
-        """Result of each metric, by label."""
+        """Each metric's result, by label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowColumns:
-    """Columns that describe the items of two runs; empty if unknown.
+    """Columns that describe the items in two runs; empty if unknown.
 
     Attributes:
-        questions: Key of each item's question, if items share questions: these are drawn together. Without it each item
-            is its own question.
-        datasets: Data set of each item; draws are within data sets. Without it there is one.
-        groups: Group of each item, for separate comparisons; "" for none.
+        questions: Key of each item's question. Items with the same question are drawn together. If empty, every item
+            has its own question.
+        datasets: Each item's data set. Draws are stratified by data set. If empty, there is a single data set.
+        groups: Each item's group, for separate comparisons; "" for no group.
     """
 
     questions: Sequence[str] = ()
@@ -49,7 +49,7 @@ class RunComparison:
 
     Attributes:
         overall: Comparison on all questions.
-        groups: Comparison on the questions of each group, in order of first occurrence; empty without groups.
+        groups: Comparison on each group's questions, in order of first occurrence; empty without groups.
     """
 
     overall: PairComparison
@@ -65,18 +65,18 @@ def compare_results(  # noqa: PLR0913 - two runs and four options
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RunComparison:
-    """Compare a candidate with a baseline, as `gradewire compare` does.
+    """Compare a candidate with a baseline, like `gradewire compare`.
 
     Args:
-        baseline: Results of one run; a `ScoreReport` is such a sequence.
-        candidate: Results of the other, for the same questions in the same order.
-        columns: Questions, data sets and groups; None: each item is its own question, in one data set, without groups.
-        tie_margin: Largest difference of scores that is a tie; `verdict`: answers with the same verdict tie.
+        baseline: Results of one run, for example a `ScoreReport`.
+        candidate: Results of the other run, for the same questions in the same order.
+        columns: Questions, data sets and groups. None means a question for each item, one data set, and no groups.
+        tie_margin: Maximum difference between tied scores; "verdict" means that answers with the same verdict tie.
         resamples: Number of draws.
-        seed: Seed of the draws.
+        seed: Seed for the draws.
 
     Returns:
-        Comparison of every metric that both have, by label.
+        Comparison by every metric that both runs have, by label.
 
     Raises:
         ValueError: The runs have different questions or no common metric, or columns differ in length.
@@ -112,15 +112,15 @@ def compare_results(  # noqa: PLR0913 - two runs and four options
 def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], columns: RowColumns) -> None:
     if not baseline or len(baseline) != len(candidate):
         raise ValueError(
-            f"{len(baseline)} baseline results and {len(candidate)} candidate results: score the same questions in both"
+            f"{len(baseline)} baseline results and {len(candidate)} candidate results. Score the same questions in both"
         )
     for name, values in asdict(columns).items():
         if values and len(values) != len(baseline):
-            raise ValueError(f"{name} has {len(values)} values for {len(baseline)} results: give one for each")
+            raise ValueError(f"{name} has {len(values)} values for {len(baseline)} results. Give one value per result")
     for place, (one, other) in enumerate(zip(baseline, candidate, strict=True)):
         if one.id and other.id and one.id != other.id:
             raise ValueError(
-                f"result {place} is for {one.id!r} in baseline and for {other.id!r} in candidate: use the same order"
+                f"result {place} is for {one.id!r} in baseline and for {other.id!r} in candidate. Use the same order"
             )
         if one.scores.keys() != baseline[0].scores.keys() or other.scores.keys() != candidate[0].scores.keys():
-            raise ValueError(f"result {place} has other metrics than the first")
+            raise ValueError(f"result {place} has other metrics than the first result")

@@ -1,6 +1,6 @@
-"""Ratings of models from verdicts on pairs of their answers. Independent of files and terminal; numpy only.
+"""Ratings of models from verdicts on pairs of answers. Independent of files and terminal; needs only numpy.
 
-The bootstrap draws instructions, not matches, because verdicts on answers to one instruction are dependent.
+The bootstrap draws instructions instead of matches, because verdicts on the same instruction depend on each other.
 """
 
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts

@@ -1,4 +1,4 @@
-"""Matches between two models' answers to an instruction, and their counts of wins and ties."""
+"""Matches between two models' answers to the same instruction, and counts of wins and ties."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,15 @@ class Matches:
     """Verdicts on pairs of answers, one per match.
 
     Attributes:
-        a: int[matches], number of the model with answer A.
-        b: int[matches], number of the model with answer B; differs from `a`.
+        models: Model names by number.
+        a: int[matches], number of the model that gave answer A.
+        b: int[matches], number of the model that gave answer B, which differs from `a`.
         score_a: float64[matches]: 1 if A won, 0 if B won, 0.5 for a tie.
-        instructions: int[matches], number of the instruction; matches with the same one are drawn together.
-        shown_first: int[matches]: 1 if the judge saw A first, -1 for B, 0 if the verdict covers both orders or the
-            order is unknown.
-        words: float64[matches, 2], words of both answers; NaN if unknown.
-        weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are two matches, else 1.
+        instructions: int[matches], number of the instruction. Matches with the same instruction are drawn together.
+        shown_first: int[matches]: 1 if the judge saw A first, -1 if it saw B first, 0 if the verdict covers both orders
+            or the order is unknown.
+        words: float64[matches, 2], number of words in answers A and B; NaN if unknown.
+        weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are separate matches, else 1.
     """
 
     models: Sequence[str]
@@ -44,11 +45,11 @@ class Matches:
         shown_first: ArrayLike | None = None,
         words: ArrayLike | None = None,
     ) -> Self:
-        """Build matches of weight 1 from any sequences of numbers; words and orders are optional.
+        """Convert sequences of numbers to matches of weight 1; words and orders are optional.
 
         Raises:
-            ValueError: Columns differ in length, a model meets itself or its number is out of range, or a score is not
-                0, 0.5 or 1.
+            ValueError: Columns differ in length, a match has the same model twice, a model's number is out of range, or
+                a score is not 0, 0.5 or 1.
         """
         numbers_a = np.asarray(a, dtype=np.intp)
         count = len(numbers_a)
@@ -64,7 +65,7 @@ class Matches:
         )
         columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words)
         if any(len(column) != count for column in columns):
-            raise ValueError(f"{count} answers A and {[len(column) for column in columns]} others differ in number")
+            raise ValueError(f"columns differ in length: {count} and {[len(column) for column in columns]}")
         if count and not (min(found.a.min(), found.b.min()) >= 0 and max(found.a.max(), found.b.max()) < len(models)):
             raise ValueError(f"a model's number is outside 0 to {len(models) - 1}")
         if (found.a == found.b).any():
@@ -84,7 +85,7 @@ class Matches:
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """Matches without a tie, as bool[matches]."""
+        """bool[matches], False for a tie."""
         return np.asarray(self.score_a != 0.5)
 
     def instructions_of(self, model: int) -> int:
@@ -94,11 +95,11 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Wins of each model against each other one, by draw.
+    """Each model's wins and ties against every other model, in each draw.
 
     Attributes:
-        won: float64[draws, models, models], weight of the matches that the row's model won against the column's.
-        tied: float64[draws, models, models], weight of ties; symmetric.
+        won: float64[draws, models, models], weight of matches that the row's model won against the column's model.
+        tied: float64[draws, models, models], weight of ties between both models; symmetric.
     """
 
     won: NDArray[np.float64]
@@ -106,25 +107,25 @@ class PairCounts:
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """Wins, with ties as half wins, float64[draws, models, models]."""
+        """float64[draws, models, models], wins with ties counted as half wins."""
         return self.won + self.tied / 2
 
     @property
     def played(self) -> NDArray[np.bool_]:
-        """True for each model with a match in the draw, bool[draws, models]."""
+        """bool[draws, models], True if the model has a match in the draw."""
         return np.asarray((self.won + self.won.transpose(0, 2, 1) + self.tied).sum(axis=2) > 0)
 
     @property
     def win_shares(self) -> NDArray[np.float64]:
-        """Points divided by matches of each model, float64[draws, models]; NaN without a match."""
+        """float64[draws, models], each model's points divided by its matches; NaN without a match."""
         points = self.points
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(points.sum(axis=2) / (points + points.transpose(0, 2, 1)).sum(axis=2))
 
     def shares_against(self, reference: int) -> NDArray[np.float64]:
-        """Return each model's share of wins in its decided matches with the reference, float64[draws, models].
+        """Return each model's share of wins in decided matches against the reference, float64[draws, models].
 
-        NaN for the reference itself, and for a model without such matches.
+        NaN for the reference itself, and for a model without decided matches against the reference.
         """
         won, lost = self.won[:, :, reference], self.won[:, reference, :]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,11 +133,12 @@ class PairCounts:
 
 
 def pair_counts(matches: Matches, draws: NDArray[np.float64] | None = None) -> PairCounts:
-    """Count all matches, or draws of their instructions.
+    """Count wins and ties in all matches, or in bootstrap draws of instructions.
 
     Args:
         matches: Matches, counted with their weights.
-        draws: float64[draws, instructions], how often each counts; None: one draw with every instruction once.
+        draws: float64[draws, instructions], number of times that each instruction counts. None means a single draw that
+            contains every instruction once.
     """
     models = len(matches.models)
     decided = matches.decided

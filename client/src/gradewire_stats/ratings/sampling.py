@@ -1,4 +1,4 @@
-"""Choose the pairs to judge next, to make the least certain ratings certain with the fewest judgements."""
+"""Choose the pairs to judge next, to make uncertain ratings certain with as few judgements as possible."""
 
 import hashlib
 import itertools
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import PairCounts
 from gradewire_stats.ratings.strengths import bradley_terry
 
-# Information about a model without matches: as much as one match with an equal gives.
+# Information about a model without matches, equal to that from one match against a model of equal strength.
 _PRIOR_INFORMATION = 0.25
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChosenPair:
-    """Two models by number, the lower one first, and the key of the instruction to compare them on."""
+    """Numbers of two models, the lower number first, and the key of the instruction to compare them on."""
 
     instruction: str
     first: int
@@ -30,7 +30,7 @@ class PairPool:
     """All pairs of answers that can be judged.
 
     Attributes:
-        answered: Models with an answer, by key of the instruction.
+        answered: Numbers of the models with an answer, by instruction key.
     """
 
     models: int
@@ -38,11 +38,11 @@ class PairPool:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs, as in a full round robin."""
+        """Number of pairs in a full round robin."""
         return sum(len(models) * (len(models) - 1) // 2 for models in self.answered.values())
 
     def all_pairs(self) -> list[ChosenPair]:
-        """Return the pairs of a full round robin, by instruction."""
+        """Return the pairs in a full round robin, sorted by instruction."""
         return [
             ChosenPair(key, first, second)
             for key, models in self.answered.items()
@@ -59,23 +59,24 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     at_most: int,
     seed: int,
 ) -> list[ChosenPair]:
-    """Choose pairs in turn, each one assuming the results of the ones before it.
+    """Choose pairs one after the other, each as if the pairs before it were already judged.
 
-    The value of a pair is the reduction of the variances of the uncertain models' ratings, from the Fisher information
-    of Bradley and Terry's model: matches between models of about equal strength tell most, and matches of little-known
-    models. Among the instructions on which the two were not compared, it takes the one on which they were compared with
-    others least often, and then a seeded order: answers to many instructions say more than many verdicts on one answer.
+    A pair's value is the expected reduction in the variances of the uncertain models' ratings, from the Fisher
+    information in Bradley and Terry's model. Matches between models of about equal strength, and matches with models
+    that have few matches, are most informative. Among the instructions on which two models were not yet compared, the
+    instruction with the fewest comparisons of either model is chosen, then the first in a seeded order, because
+    answers to many instructions are more informative than many verdicts on the same answer.
 
     Args:
         pool: All pairs.
-        judged: Known pairs.
-        counts: Results of the known pairs, as one draw.
-        uncertain: Models whose ratings need narrower intervals.
+        judged: Pairs that are already judged.
+        counts: Results of the judged pairs, with a single draw.
+        uncertain: Numbers of the models that need narrower intervals.
         at_most: Maximum number of pairs.
-        seed: Seed of the order of instructions.
+        seed: Seed for the order of instructions.
 
     Returns:
-        Distinct pairs outside `judged`; fewer than `at_most` if no more pairs of the uncertain models are left.
+        Distinct pairs that are not in `judged`; fewer than `at_most` if no informative pairs are left.
     """
     open_ = _OpenInstructions(pool, judged, seed)
     strengths = np.nan_to_num(bradley_terry(counts).values[0])
@@ -105,7 +106,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
 def _gains(
     variances: NDArray[np.float64], worth: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the reduction of the wanted variances by one more match of each two models, float64[models, models]."""
+    """Return the reduction in the wanted variances from a match between every two models, float64[models, models]."""
     centred = variances - variances.mean(axis=0, keepdims=True)
     towards = centred[:, :, None] - centred[:, None, :]
     spread = variances.diagonal()[:, None] + variances.diagonal()[None, :] - 2 * variances
@@ -124,7 +125,7 @@ class _OpenInstructions:
             has[row, list(models)] = 1
         keys = list(pool.answered)
         self._answered = [{keys[row] for row in np.flatnonzero(column)} for column in has.T]
-        # Number of instructions left for each two models, the lower number first.
+        # Number of remaining instructions for every two models; the row is the lower model number.
         self.left = np.triu(has.T @ has, 1)
         for pair in self._known:
             self._times.update(((pair.instruction, pair.first), (pair.instruction, pair.second)))
@@ -132,7 +133,7 @@ class _OpenInstructions:
                 self.left[pair.first, pair.second] -= 1
 
     def take(self, one: int, other: int) -> ChosenPair:
-        """Return the pair on the next instruction, and mark it as known."""
+        """Return a pair of these models on their next instruction, and mark the pair as known."""
         shared = self._answered[one] & self._answered[other]
         key = min(
             (key for key in shared if ChosenPair(key, one, other) not in self._known),

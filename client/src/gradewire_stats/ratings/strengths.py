@@ -1,4 +1,4 @@
-"""Elo ratings, and Bradley and Terry's strengths, which can be controlled for length or position."""
+"""Elo ratings, and strengths from Bradley and Terry's model, which can be controlled for length or position."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,41 +11,41 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 
 K, BASE, SCALE, START = 4.0, 10.0, 400.0, 1000.0
-# Number of steps of draws to lay out at a time, 32 bits each.
+# Maximum number of matches, over all draws, to process at a time; each needs 32 bits.
 _STEPS_AT_A_TIME = 1 << 24
-# Separates the orders of the matches from other draws with the same seed.
+# Additional seed that makes the orders of matches independent of other draws with the same seed.
 _ORDERS = 1
 
 ELO_PER_NAT = SCALE / math.log(BASE)
 """Points on Elo's scale for one unit of strength."""
-# Half a win and half a loss against a model of mean strength, if nothing else connects the strengths.
+# Weight of the additional half win and half loss against a model of strength 0, if wins do not connect the models.
 _PRIOR_MATCHES = 1.0
 _MAX_STEP = 2.0
 _ITERATIONS = 200
-# Maximum share of unexplained points.
+# Maximum share of points that may remain unexplained when a fit ends.
 _TOLERANCE = 1e-10
 
 Control = Literal["length", "position"]
 CONTROLS: tuple[Control, ...] = ("length", "position")
 _CONTROLLED_ITERATIONS = 60
 _CONTROLLED_TOLERANCE = 1e-9
-# Beyond odds of e^12 to 1, matches won by one side alone have no maximum.
+# An effect beyond odds of e^12 to 1 means that the likelihood has no maximum, because only one side wins.
 _MAX_EFFECT = 12.0
 _PRIOR = 0.25
 
 
 def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
-    """Return the ratings after one pass over all matches, in a seeded order.
+    """Return the Elo ratings after one pass over all matches, in a seeded order.
 
-    Every model starts at 1000. A match of A and B moves A by 4 (score - 1 / (1 + 10^((B - A) / 400))), and B by the
-    same amount in the other direction; a tie has the score 0.5.
+    Every model starts at 1000. A match between A and B changes A's rating by
+    4 (score - 1 / (1 + 10^((B - A) / 400))), and B's rating by the same amount in the opposite direction. A tie has the
+    score 0.5.
 
     Args:
         matches: Matches; their weights are ignored.
-        seed: Seed of the order.
+        seed: Seed for the order.
 
     Returns:
-        float64[models]; NaN for a model without a match.
         float64[models]; NaN for a model without a match.
     """
     order = np.random.default_rng([seed, _ORDERS]).permutation(len(matches))
@@ -54,12 +54,12 @@ def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: int = 0) -> NDArray[np.float64]:
-    """Return the ratings for every draw of instructions, each in its own order.
+    """Return the Elo ratings in every draw of instructions; every draw has a different order of matches.
 
     Args:
         matches: Matches; their weights are ignored.
-        draws: float64[draws, instructions], how often each was drawn, in any number of chunks.
-        seed: Seed of the orders.
+        draws: Chunks of float64[draws, instructions], number of times each instruction was drawn.
+        seed: Seed for the orders.
 
     Returns:
         float64[draws, models]; NaN for a model without a match in the draw.
@@ -71,7 +71,7 @@ def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: i
 
     def run() -> None:
         longest = max(map(len, waiting))
-        # The number after the last match stands for no match.
+        # The index after the last match means no match.
         orders = np.full((longest, len(waiting)), len(matches), dtype=np.int32)
         for place, order in enumerate(waiting):
             orders[: len(order), place] = order
@@ -90,12 +90,12 @@ def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: i
 
 
 def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the ratings after each column of orders, int[steps, draws], as float64[draws, models].
+    """Return the ratings after each draw's matches, float64[draws, models]; `orders` is int[steps, draws].
 
-    A match depends on the one before it, so all draws advance one step at a time.
+    A match's result depends on earlier matches, so all draws advance together, one match at a time.
     """
     models, draws = len(matches.models), orders.shape[1]
-    # A draw without matches left plays one more model against itself: at 0.5 it stays unchanged.
+    # A draw without remaining matches lets an additional model tie with itself, which changes nothing.
     a = np.append(matches.a, models)
     b = np.append(matches.b, models)
     scores = np.append(matches.score_a, 0.5)
@@ -116,7 +116,7 @@ def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64
 
 
 class NotConvergedError(ArithmeticError):
-    """No maximum of the likelihood was found."""
+    """The search for the likelihood's maximum did not converge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +124,22 @@ class Strengths:
     """Strengths in each draw.
 
     Attributes:
-        values: float64[draws, models], with mean 0 over the models with a match in the draw; NaN for the others.
-        regularised: bool[draws]: the wins do not connect all models in both directions, so the likelihood alone would
-            put some infinitely far from others, or nowhere. Each model then also has half a win and half a loss against
-            a model of strength 0.
+        values: float64[draws, models], with mean 0 over the models with a match in the draw; NaN for other models.
+        regularised: bool[draws], True if wins do not connect all models in both directions, so that the likelihood has
+            no finite maximum. Each model then gets an additional half win and half loss against a model of strength 0.
     """
 
     values: NDArray[np.float64]
     regularised: NDArray[np.bool_]
 
     def ratings(self, anchor: int | None = None) -> NDArray[np.float64]:
-        """Return the strengths on Elo's scale, float64[draws, models], with mean 1000, or with the anchor at 1000."""
+        """Return the strengths on Elo's scale, float64[draws, models]; the anchor (or the mean) has the rating 1000."""
         zero = 0.0 if anchor is None else self.values[:, anchor : anchor + 1]
         return np.asarray(START + ELO_PER_NAT * (self.values - zero))
 
 
 def bradley_terry(counts: PairCounts) -> Strengths:
-    """Return the strengths of the models; ties count as half a win for each side.
+    """Return the models' strengths; a tie counts as half a win for each side.
 
     Raises:
         NotConvergedError: No maximum was found, which cannot happen with finite counts.
@@ -170,11 +169,11 @@ def bradley_terry(counts: PairCounts) -> Strengths:
         curvature[:, diagonal, diagonal] = (
             bend.sum(axis=2) + prior[left] * by_prior[open_] * (1 - by_prior[open_]) + ~played[left]
         )
-        # Strengths are relative: unless a prior fixes them, fix their mean at 0.
+        # Only differences between strengths matter. Without a prior, fix the mean at 0.
         both = played[left][:, :, None] & played[left][:, None, :]
         curvature += np.where(prior[left] > 0, 0.0, 1.0 / models)[:, :, None] * both
         step = np.linalg.solve(curvature, unexplained[open_][:, :, None])[:, :, 0]
-        # Far from the maximum a step can overshoot, further each time.
+        # Far from the maximum, steps can overshoot further and further, so limit their size.
         step *= np.minimum(1.0, _MAX_STEP / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
         strengths[left] = values + step
     else:
@@ -187,7 +186,7 @@ def bradley_terry(counts: PairCounts) -> Strengths:
 
 
 def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which models each one reaches by wins in any number of steps; bool[draws, models, models]."""
+    """Return bool[draws, models, models], True if a chain of wins leads from the row's model to the column's model."""
     models = beats.shape[1]
     leads = (beats | np.eye(models, dtype=bool)).astype(np.float32)
     for _ in range(max(1, models - 1).bit_length()):
@@ -202,11 +201,11 @@ def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray
 
 
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
-    """Return the largest group of models that wins connect in both directions; bool[draws, models].
+    """Return bool[draws, models], True for the largest group of models that wins connect in both directions.
 
-    The matches determine the differences within the group. Only the regularisation determines the distance to other
-    models, such as one that won or lost all its matches, or one that never met the group. All are False if two groups
-    are equally large.
+    Matches determine the differences within the group. The distance to other models, such as a model that won or lost
+    all its matches or never played against the group, depends only on the regularisation. If the two largest groups are
+    equally large, all values are False.
     """
     leads = _reach(counts.points > 0)
     sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
@@ -225,15 +224,15 @@ class NotIdentifiedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ControlledFit:
-    """Strengths and effects, for all matches and for draws of their instructions.
+    """Ratings and effects: first for all matches, then for each draw of instructions.
 
     Attributes:
         controls: Controlled properties.
-        ratings: float64[1 + draws, models] on Elo's scale, all matches first; NaN for a model without a match, and for
-            all models in a draw without a maximum.
-        effects: float64[1 + draws, controls], log odds of an answer's gain: for one standard deviation of the relative
-            difference in words; for being shown first.
-        regularised: True if the wins of all matches do not connect the models, as in `Strengths`.
+        ratings: float64[1 + draws, models] on Elo's scale; NaN for a model without a match, and for all models in a
+            draw without a maximum.
+        effects: float64[1 + draws, controls], an answer's gain in log odds to win: from a relative difference in words
+            of one standard deviation ("length"), or from being shown first ("position").
+        regularised: True if wins in all matches do not connect the models; see `Strengths`.
     """
 
     controls: Sequence[Control]
@@ -243,7 +242,10 @@ class ControlledFit:
 
 
 def length_difference(matches: Matches) -> NDArray[np.float64]:
-    """Return (words of A - words of B) / (both), over its root mean square; 0 for unknown words; float64[matches]."""
+    """Return (A's words - B's words) / (A's words + B's words), divided by its root mean square, float64[matches].
+
+    The value is 0 if the numbers of words are unknown.
+    """
     total = matches.words.sum(axis=1)
     known = total > 0
     relative = np.zeros(len(matches))
@@ -262,10 +264,10 @@ def controlled_fit(
     """Fit strengths with controls by maximum likelihood; a tie counts as half a win for each side.
 
     Args:
-        matches: Matches with their weights; with position as a control, each of one order.
-        controls: At least one.
-        draws: float64[draws, instructions], how often each instruction was drawn, in chunks.
-        anchor: Model with the rating 1000; None: the mean of all is 1000.
+        matches: Matches with their weights. The control "position" needs a separate match for each order.
+        controls: At least one control.
+        draws: Chunks of float64[draws, instructions], number of times each instruction was drawn.
+        anchor: Number of the model with the rating 1000. None means that the mean rating is 1000.
 
     Raises:
         NotIdentifiedError: A control does not vary, cannot be separated from the models, or has no finite effect.
@@ -306,7 +308,7 @@ class _Fit:
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
     ) -> NDArray[np.float64] | None:
-        """Return strengths (NaN for models without a match), then effects; None without a finite maximum."""
+        """Return strengths (NaN for models without a match) followed by effects; None without a finite maximum."""
         matches, models = self._matches, self._models
         weights = counts[matches.instructions] * matches.weights
         where = np.flatnonzero(weights)

@@ -1,4 +1,4 @@
-"""Ratings of all models with intervals, biases of the judge, and its agreement with human ranks."""
+"""Models' ratings with intervals, a judge's biases, and a judge's agreement with human ranks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from gradewire_stats.ratings.strengths import (
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """Advantage of answers with a property over rivals without it.
+    """The advantage of answers with a property (shown first, or longer) over answers without it.
 
     Attributes:
-        matches: Decided matches in which exactly one answer has the property, by weight.
-        won: Share of them that this answer won. 0.5 means no advantage; a higher share can also mean that better models
-            have the property.
+        matches: Total weight of decided matches in which exactly one answer has the property.
+        won: Share of these matches that the answer with the property won. 0.5 means no advantage. A higher share can
+            also mean that better models have the property.
     """
 
     matches: float
@@ -36,7 +36,7 @@ class Bias:
 
 
 def position_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bias:
-    """Measure how often the answer shown first wins; each match must be of one order."""
+    """Measure how often the answer shown first wins; needs a separate match for each order."""
     return _bias(matches, matches.shown_first, resamples=resamples, seed=seed)
 
 
@@ -47,7 +47,7 @@ def length_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bi
 
 
 def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int) -> Bias:
-    """Measure the bias of a property that only A (1) or only B (-1) has, with draws of whole instructions."""
+    """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1), by whole instructions."""
     counted = np.flatnonzero(matches.decided & (side != 0))
     if not len(counted):
         return Bias(0.0, estimate(np.nan, np.array([]), questions=0))
@@ -61,12 +61,13 @@ def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRanks:
-    """A judge's ratings compared with annotators' ratings, over the models in both.
+    """Correlation between a judge's ratings and annotators' ratings, over models that both rate.
 
     Attributes:
-        kendall: tau-b of the two; NaN for fewer than three models.
-        spearman: Rank correlation; NaN for fewer than three models.
-        pearson: Linear correlation; NaN for fewer than three models.
+        models: Number of models that both rate.
+        kendall: Kendall's tau-b; NaN with fewer than three models.
+        spearman: Rank correlation; NaN with fewer than three models.
+        pearson: Linear correlation; NaN with fewer than three models.
     """
 
     models: int
@@ -76,20 +77,20 @@ class SystemRanks:
 
 
 def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed: int = 0) -> SystemRanks:
-    """Correlate Bradley and Terry's ratings, with intervals over draws of instructions.
+    """Correlate a judge's and annotators' Bradley-Terry ratings, with intervals over draws of instructions.
 
     Args:
         judge: Matches decided by a judge.
-        human: Matches of the same models decided by annotators; instructions with the same number in both are drawn
-            together.
+        human: Matches between the same models decided by annotators. Instructions with the same number in `judge` and
+            `human` are drawn together.
         resamples: Number of draws.
-        seed: Seed of the draws.
+        seed: Seed for the draws.
 
     Raises:
         ValueError: The models differ.
     """
     if list(judge.models) != list(human.models):
-        raise ValueError("judge and annotators rate different models: use the same models in the same order")
+        raise ValueError("judge and annotators rate different models. Use the same models in the same order")
     instructions = max(judge.instruction_count, human.instruction_count)
     sides: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
     strata = np.zeros(instructions, dtype=np.intp)
@@ -108,20 +109,19 @@ def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRating:
-    """Rating of a model.
+    """A model's ratings.
 
     Attributes:
-        matches: Number of its matches.
-        won: Matches that it won.
-        tied: Ties.
-        elo: Median over the draws of the rating after one pass, with its interval; without draws, `elo_once`.
-        elo_once: Rating after one pass over all matches.
-        bradley_terry: Rating by maximum likelihood, on Elo's scale; without an interval if it is not `bounded`.
-        bounded: True if the matches bound that rating (`held_together`). If not, for instance because the model won all
-            its matches, only the regularisation determines its distance from the others.
-        controlled: The same, controlled for length or position; None without controls.
-        win_share: Share of its matches that it won, with ties as half.
-        against_reference: Share of its decided matches with the reference that it won; undefined without any.
+        won: Number of matches that the model won.
+        elo: Median Elo rating over the draws, with its interval; `elo_once` without draws.
+        elo_once: Elo rating after one pass over all matches.
+        bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale; no interval unless `bounded`.
+        bounded: True if the matches determine `bradley_terry` (see `held_together`). If not, for instance because the
+            model won all its matches, the distance to other models depends only on the regularisation.
+        controlled: Bradley-Terry rating controlled for length or position; None without controls.
+        win_share: Share of the model's matches that it won, with ties counted as half wins.
+        against_reference: Share of the model's decided matches against the reference that it won; undefined without
+            these matches.
     """
 
     model: str
@@ -139,7 +139,7 @@ class ModelRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Effect of a control, as the factor of the odds to win."""
+    """A control's effect: the factor by which the property multiplies an answer's odds to win."""
 
     control: Control
     odds: Estimate
@@ -147,19 +147,17 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingTable:
-    """Ratings of models.
+    """All models' ratings.
 
     Attributes:
-        models: Highest first, by the controlled rating if there is one, else by Bradley and Terry's; models without a
-            match last.
-        regularised: True if the wins do not connect all models (`Strengths.regularised`): ratings are then drawn
-            towards the mean, and models that wins do not connect are not comparable.
-        regularised_draws: Draws in which they do not connect.
-        resamples: Number of draws.
-        instructions: Number of instructions.
-        effects: Effects of the controls.
-        won: float64[models, models] in the order of `models`, matches that the row's model won against the column's.
-        tied: float64[models, models], ties.
+        models: Ratings by model, the best first: by `controlled` if it is not None, else by `bradley_terry`. Models
+            without a match come last.
+        regularised: True if wins do not connect all models (see `Strengths`). Ratings are then drawn towards the mean,
+            and models that wins do not connect are not comparable.
+        regularised_draws: Number of draws in which wins do not connect all models.
+        won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
+            column's model.
+        tied: float64[models, models], number of ties.
     """
 
     models: Sequence[ModelRating]
@@ -174,12 +172,12 @@ class RatingTable:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Controls of a fit.
+    """Controls for a fit.
 
     Attributes:
-        names: At least one.
-        ordered: Matches for the fit, one for each order in which a pair was shown, with the same instruction numbers;
-            None: the matches of the table.
+        names: At least one control.
+        ordered: Matches for the fit, with a separate match for each order in which a pair was shown, and with the
+            table's instruction numbers. None means the table's matches.
     """
 
     names: Sequence[Control]
@@ -196,32 +194,32 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
     seed: int = 0,
     with_elo: bool = True,
 ) -> RatingTable:
-    """Rate models: Elo, Bradley and Terry's strengths, shares of wins.
+    """Rate models by Elo, by Bradley and Terry's model, and by shares of wins.
 
     Args:
-        matches: One per pair of answers.
-        reference: Model for the win rates.
-        anchor: Model with the maximum-likelihood rating 1000; None: the mean of all models is 1000.
-        controls: Controls of an additional fit; None: no such fit.
-        resamples: Draws of whole instructions.
-        seed: Seed of draws and orders.
-        with_elo: Compute Elo, which takes most of the time; otherwise it is undefined.
+        matches: A match for each pair of answers.
+        reference: Name of the model for `against_reference`.
+        anchor: Name of the model with the Bradley-Terry rating 1000. None means that the mean rating is 1000.
+        controls: Controls for an additional fit. None means no additional fit.
+        resamples: Number of draws of whole instructions.
+        seed: Seed for draws and orders.
+        with_elo: Compute Elo, which needs most of the time. If False, Elo is NaN.
 
     Raises:
-        ValueError: There are no matches, or `reference` or `anchor` names no model.
-        NotIdentifiedError: As `controlled_fit`.
+        ValueError: There are no matches, or `reference` or `anchor` is not a model's name.
+        NotIdentifiedError: See `controlled_fit`.
     """
     if not len(matches):
-        raise ValueError("no matches to rate models by")
+        raise ValueError("there are no matches to rate models by")
     numbers = {name: number for number, name in enumerate(matches.models)}
     if unknown := [name for name in (reference, anchor) if name is not None and name not in numbers]:
-        raise ValueError(f"no model {unknown[0]!r}; the models are: {', '.join(map(str, numbers))}")
+        raise ValueError(f"no model {unknown[0]!r}. The models are {', '.join(map(str, numbers))}")
     fixed = None if anchor is None else numbers[anchor]
     against = None if reference is None else numbers[reference]
     strata = np.zeros(matches.instruction_count, dtype=np.intp)
 
     def chunks() -> Iterator[NDArray[np.float64]]:
-        """Yield the same draws each time; with many instructions, all at once would take gigabytes."""
+        """Yield the same draws each time, because keeping all draws would need gigabytes with many instructions."""
         return draws(strata, resamples=resamples, seed=seed)
 
     whole = _DrawnRatings.of(matches, None, fixed, against)
@@ -242,7 +240,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
     bounded = held_together(whole.counts)[0]
     if fixed is not None and not bounded[fixed]:
         bounded = np.zeros_like(bounded)
-    # The matches do not determine these ratings, so a spread of draws would mislead.
+    # Matches do not determine these ratings, so an interval from draws would mislead.
     for name in {"bradley_terry", "controlled"} & columns.keys():
         columns[name][1][:, ~bounded] = np.nan
     ruling = columns["bradley_terry" if fit is None else "controlled"][0]
@@ -283,7 +281,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
 
 @dataclass(frozen=True, slots=True)
 class _DrawnRatings:
-    """Results of counts in each draw of a chunk; float64[draws, models]."""
+    """Counts and ratings in each draw of a chunk; all but `counts` and `regularised` are float64[draws, models]."""
 
     counts: PairCounts
     ratings: NDArray[np.float64]
@@ -306,7 +304,7 @@ class _DrawnRatings:
 
 
 def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return medians over the draws with a value; NaN without any."""
+    """Return each model's median over the draws with a value; NaN if no draw has a value."""
     there = np.where(np.isnan(values).all(axis=0), 0.0, values)
     return np.asarray(np.where(np.isnan(values).all(axis=0), np.nan, np.nanmedian(there, axis=0)))
 

@@ -256,14 +256,14 @@ def test_a_sample_that_was_scored_despite_its_error_is_a_row(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "is not a log of inspect: it has no eval and status .its fields: list"),
+        ("[]", "is not a log from inspect: it has no eval and status .its fields: list"),
         ('{"a": 1}', "it has no eval and status .its fields: a"),
         ('{"eval": 3, "status": "success", "samples": []}', "eval is missing"),
         ('{"eval": {}, "status": "success"}', "Run inspect without --no-log-samples"),
-        ("{", "is not a log of inspect, which is one JSON object"),
+        ("{", "is not a log from inspect, which is one JSON object"),
         (
             '{"doc_id": 1, "filtered_resps": [], "arguments": {}}\n{}\n',
-            "looks like one of lm-eval: use --from lm-eval",
+            "looks like a log from lm-eval. Use --from lm-eval",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_log_likelihoods_of_given_texts_are_no_answers() -> None:
     (ending,) = read(log("gw_endings"))
     assert (ending.fields, ending.problem) == (
         None,
-        "is the log-likelihood of one given text: no answer to grade",
+        "is the log-likelihood of a single continuation, not an answer",
     )
     for gap in read(log("gw_gaps")):
         assert gap.fields is None
@@ -183,9 +183,9 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"index": 1, "prediction": "x", "question": "y"}\n', "looks like one of vlmevalkit: use --from vlmevalkit"),
-        ('{"a": 1}\n', "is not a log of lm-eval: line 1 has no doc with filtered_resps"),
-        ('{\n "eval": {}\n}\n', "a JSON document as inspect writes it"),
+        ('{"index": 1, "prediction": "x", "question": "y"}\n', "a log from vlmevalkit. Use --from vlmevalkit"),
+        ('{"a": 1}\n', "is not a log from lm-eval: line 1 has no doc with filtered_resps"),
+        ('{\n "eval": {}\n}\n', "looks like a JSON log from inspect"),
         ("plain words\n", "line 1 is not JSON"),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_text_that_was_only_weighed_is_no_answer(tmp_path: Path, target: str) 
         filtered_resps=["-4.0"],
     )
     assert record.fields is None
-    assert record.problem == "is the log-likelihood of a text: no answer to grade"
+    assert record.problem == "is a log-likelihood, not an answer"
 
 
 def test_a_task_without_a_target_has_no_reference_named_none(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_several_answers_are_rows_and_log_likelihoods_none(tmp_path: Path) -> No
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
     other = {"doc_id": 0, "doc": {}, "target": "", "filtered_resps": [], "arguments": {}}
-    with pytest.raises(InputError, match="looks like one of lm-eval: use --from lm-eval"):
+    with pytest.raises(InputError, match=r"looks like a log from lm-eval\. Use --from lm-eval"):
         read(written(tmp_path, other))
 
 

@@ -103,7 +103,7 @@ def test_the_judgements_of_vlmevalkit_can_be_kept(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.pkl", b"", r"predictions are \.xlsx, \.tsv or \.json"),
-        ("a.json", b'[{"a": 1}]', "not a log of vlmevalkit: row 1 has no index with a prediction .its fields: a"),
+        ("a.json", b'[{"a": 1}]', "not a log from vlmevalkit: row 1 has no index with a prediction .its fields: a"),
         ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file must be a list of rows"),
         ("a.tsv", b"index\tanswer\n1\tx\n", "has no index with a prediction .its fields: index, answer"),
         ("a.xlsx", b"PK", "is not a workbook"),
@@ -230,5 +230,5 @@ def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     for line in (["index", "prediction", "prediction"], [1, "first", "second"]):
         written.active.append(line)
     written.save(tmp_path / "twice.xlsx")
-    with pytest.raises(InputError, match=r"twice\.xlsx: the header names prediction twice. Leave one out"):
+    with pytest.raises(InputError, match=r"twice\.xlsx: the header names prediction twice. Rename or remove one"):
         list(workbook_records(str(tmp_path / "twice.xlsx")))

@@ -1,1 +1,1 @@
-"""Read other programs' files: official files of data sets, and logs of evaluation harnesses."""
+"""Read other programs' files: data sets' official files, and logs from evaluation harnesses."""

@@ -1,4 +1,4 @@
-"""Read other programs' files (`--from`): harness logs, their fields, and choices by letter."""
+"""Read other programs' files (`--from`): harness logs, their fields, and choices named by letter."""
 
 import itertools
 import os
@@ -23,31 +23,31 @@ _MARKS: Final = (
     ("lm-eval", {"doc_id", "filtered_resps", "arguments"}),
     ("vlmevalkit", {"index", "prediction"}),
 )
-"""Fields that identify a harness's row or document; the first match counts."""
+"""Fields that show which harness wrote a row or document; the first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
-"""Field names of a document's question in any case; the first with text counts."""
+"""Field names for a document's question, in any case; the first non-empty field counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
-"""Field names of a document's right answer."""
+"""Field names for a document's right answer."""
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
 
 class NoSuchFilterError(InputError):
-    """A log without samples of the requested filter."""
+    """A log that has no sample of the requested filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfficialFiles:
-    """The files of one program.
+    """A type of files that another program writes.
 
     Attributes:
-        type_columns: Columns that all rows have and that group means.
-        patterns: Names of files with samples in a run's folder; empty if names do not identify them.
-        several: Whether FILE may be several files.
-        has_filters: Whether logs repeat the answers for each filter, so that `records` accepts `filter_`.
-        companions: Further files by the option that names them; "" if the option is not used.
-        options: Further options with their values.
+        type_columns: Columns, present in all rows, that group means.
+        patterns: Name patterns for sample files in a run's folder; empty if names do not identify sample files.
+        several: True if FILE may be several files.
+        has_filters: True if logs repeat the answers for each filter; `records` then accepts `filter_`.
+        companions: Other files by the option that names them; "" if the option is not used.
+        options: Other options with their values.
     """
 
     name: str
@@ -61,16 +61,16 @@ class OfficialFiles:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The options as arguments of the command."""
+        """The options as command-line arguments."""
         return ("--from", self.name, *written_options({**self.companions, **self.options}))
 
     def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return these files, with each folder replaced by its sample files in sorted order.
 
-        With several files, leaves out those without the filter and reports them on stderr.
+        Of several files, files without the requested filter are skipped and reported on stderr.
 
         Raises:
-            InputError: A folder has no samples, a file is named twice, or more than one is named but only one is
+            InputError: A folder has no samples, a file is named twice, or several files are named but only one is
                 allowed.
         """
         files = [file for path in paths for file in self._in(path)]
@@ -83,7 +83,7 @@ class OfficialFiles:
                 raise InputError(f"{file} is named twice{also}. Leave one out")
             first[place] = file
         if len(files) > 1 and not self.several:
-            raise InputError(f"--from {self.name} reads a single file of results. Score the others in separate runs")
+            raise InputError(f"--from {self.name} reads a single file of results. Score other files in separate runs")
         return tuple(self._of_filter(files) if len(files) > 1 and self.options else files)
 
     def _of_filter(self, files: list[str]) -> list[str]:
@@ -112,7 +112,7 @@ class OfficialFiles:
 
 
 def jsonl_samples(path: str) -> Iterator[Record]:
-    """Yield the objects of a file with one per line; raises InputError if it cannot be read."""
+    """Yield the JSON object on each line of a file; raises InputError if the file cannot be read."""
     with open_bytes(path) as stream:
         yield from jsonl_records(stream)
 
@@ -123,9 +123,10 @@ class SampleLog:
 
     Attributes:
         file_name: Pattern of log names, with the task as first group.
-        lack: Returns what an object lacks to be a sample, as a sentence; "" for nothing.
-        rows: Returns a sample's rows; the task is "" if the file's name does not contain it.
-        with_filters: Names each sample's filter if the log does not.
+        lack: A function that returns why an object is not a sample, as a sentence; "" if it is one.
+        rows: A function that returns a sample's rows; its second argument is the task, or "" if unknown.
+        samples: A function that yields a log's objects.
+        with_filters: A function that adds each sample's filter if the log lacks it.
     """
 
     name: str
@@ -136,10 +137,10 @@ class SampleLog:
     with_filters: Callable[[Iterator[Record]], Iterator[Record]] = iter
 
     def read(self, path: str, filter_: str = "") -> Iterator[Record]:
-        """Yield a log's rows, numbered from 0; an object that is not a sample gets a problem.
+        """Yield a log's rows, numbered from 0; an object that is not a sample becomes a row with a problem.
 
         Raises:
-            InputError: The file is missing, has no samples of the harness, or none of the filter.
+            InputError: The file is missing, or has no samples from the harness or of the filter.
         """
         samples = _filtered(path, self.with_filters(self._checked(path)), filter_)
         named = self.file_name.match(Path(path).name)
@@ -149,13 +150,13 @@ class SampleLog:
         )
 
     def _checked(self, path: str) -> Iterator[Record]:
-        """Yield the objects; raises InputError if none of the first is a sample of this harness."""
+        """Yield the objects; raises InputError if none of the first objects is a sample from this harness."""
         records = self.samples(path)
         first = list(itertools.islice(records, _PEEKED))
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]
         if first and all(lacks):
             other = _other_harness(first[0], self.name)
-            raise InputError(f"{path} is not a log of {self.name}: {first[0].position} {lacks[0]}{other}")
+            raise InputError(f"{path} is not a log from {self.name}: {first[0].position} {lacks[0]}{other}")
         for record in itertools.chain(first, records):
             problem = "" if record.fields is None else self.lack(record.fields)
             yield Record(record.index, record.position, None, problem, repr(record.fields)) if problem else record
@@ -176,7 +177,7 @@ def _filtered(path: str, samples: Iterator[Record], filter_: str) -> Iterator[Re
 
 
 def numbered(rows: Iterable[Record]) -> Iterator[Record]:
-    """Yield the rows with numbers from 0."""
+    """Yield the rows with new indices from 0."""
     for index, row in enumerate(rows):
         yield replace(row, index=index)
 
@@ -184,7 +185,7 @@ def numbered(rows: Iterable[Record]) -> Iterator[Record]:
 def answer_rows(
     sample: Record, identifier: str, columns: Mapping[str, Any], answers: Sequence[tuple[Any, Any]]
 ) -> Iterator[Record]:
-    """Yield a row for each answer of a sample; `answers` pairs each with the model's full text."""
+    """Yield a row for each answer to a sample; `answers` are pairs of the answer and the model's full output."""
     several = len(answers) > 1
     for place, (answer, raw) in enumerate(answers, 1):
         row_id = f"{identifier}/{place}" if several else identifier
@@ -203,17 +204,17 @@ def row_id(*parts: Any) -> str:
 
 
 def columns_of(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object's fields as columns: `doc.topic` for the topic of a doc."""
+    """Return an object's fields as columns, such as `doc.topic` for a doc's field topic."""
     return {f"{prefix}.{name}": value for name, value in fields.items()}
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a log's object; an empty one if the value is not an object."""
+    """Return an object from a log; an empty object if the value is not an object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def stripped(value: Any) -> Any:
-    """Return a text without surrounding blanks; other values unchanged."""
+    """Return a string without surrounding blanks, and other values unchanged."""
     return value.strip() if isinstance(value, str) else value
 
 
@@ -238,30 +239,30 @@ def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.
 
 def _other_harness(record: Record, harness: str) -> str:
     if record.raw.strip() in {"{", "["}:
-        return " (the file is a JSON document as inspect writes it. Use --from inspect)"
+        return ". It looks like a JSON log from inspect. Use --from inspect"
     return looks_like(record.fields or {}, but=harness)
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return a message's ending that names the harness with these fields; "" if unknown or `but`."""
+    """Return the end of a message that names the harness with these fields; "" if it is unknown or `but`."""
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
-    return f". It looks like one of {name}: use --from {name}" if name not in {"", but} else ""
+    return f". It looks like a log from {name}. Use --from {name}" if name not in {"", but} else ""
 
 
 def listed(fields: Mapping[str, Any]) -> str:
-    """Return readable names of fields."""
+    """Return readable field names."""
     return ", ".join(map(printable, map(str, fields))) or "nothing"
 
 
 def letter_position(text: str) -> int | None:
-    """Return the position of the choice that a text names by letter only: "B", "(B)", "B."; None otherwise."""
+    """Return the position of the choice if the text is just a letter ("B", "(B)", "B."); else None."""
     found = _LETTER.match(text.strip())
     return ord(found[1]) - ord("A") if found else None
 
 
 def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
-    """Return the texts of the offered choices; replaces letters by the document's or the prompt's texts."""
+    """Return the offered choices; if these are only letters, return the wording in the document or prompt."""
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
     if [letter_position(text) for text in offered] != list(range(len(offered))):
         return list(offered)
@@ -272,7 +273,7 @@ def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list
 
 
 def options_in(prompt: str) -> list[str]:
-    """Return the options that a prompt lists by line: "A. red", "(A) red", "A: red"; empty without A and B."""
+    """Return the options that a prompt lists on lines like "A. red", "(A) red", "A: red"; empty without A and B."""
     options: list[str] = []
     for letter, text in _OPTION.findall(prompt):
         if ord(letter) - ord("A") == len(options):
@@ -283,16 +284,16 @@ def options_in(prompt: str) -> list[str]:
 
 
 def option_position(answer: str, options: Sequence[str]) -> int | None:
-    """Return the position of the option that an answer names by letter only; None otherwise.
+    """Return the position of the option if the answer is just a letter; else None.
 
-    A lower-case letter counts too unless it is an option itself.
+    A lower-case letter counts too, unless an option is that letter.
     """
     place = letter_position(answer if answer in options else answer.upper())
     return place if place is not None and place < len(options) else None
 
 
 def option_named(answer: Any, options: Sequence[str]) -> Any:
-    """Return the text of the option that an answer names by letter, or by letter and text; else the answer."""
+    """Replace an answer that names an option by letter, or by letter and text, with the option's text."""
     if not isinstance(answer, str):
         return answer
     place = option_position(answer, options)
@@ -305,23 +306,23 @@ def option_named(answer: Any, options: Sequence[str]) -> Any:
 
 
 def named_texts(target: Any) -> Any:
-    """Return the texts of a target that is a list written as text; lists of numbers and other targets unchanged."""
+    """Parse a target that is a list of strings in text form; return other targets and lists of numbers unchanged."""
     listed = unpacked_list(target) if isinstance(target, str) else None
     return target if listed is None or is_of_numbers(listed) else listed
 
 
 def question_of(doc: Mapping[str, Any]) -> str:
-    """Return a document's question; "" without one."""
+    """Return a document's question; "" without a question."""
     return next((value for value in _values_of(doc, QUESTIONS) if isinstance(value, str) and value.strip()), "")
 
 
 def references_of(doc: Mapping[str, Any]) -> Any:
-    """Return a document's right answer as it is; None without one."""
+    """Return a document's right answer unchanged; None without an answer."""
     return next((value for value in _values_of(doc, REFERENCES) if value not in (None, "", [])), None)
 
 
 def category_of(*objects: Any) -> str:
-    """Return the question's category, by which a data set groups means; "" without one."""
+    """Return the question's category in its data set; "" without a category."""
     found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
     return next((value for value in found if isinstance(value, str) and value), "")
 

@@ -1,4 +1,4 @@
-"""Read logs of Inspect (inspect-ai), JSON or .eval archives, with a sample per epoch in each entry."""
+"""Read logs from Inspect (inspect-ai), which are JSON or .eval archives with an entry per sample and epoch."""
 
 import io
 import json
@@ -29,36 +29,36 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Limit of one unpacked member: a sample with all events has some MB."""
+"""Maximum size of one unpacked archive member. A sample with all events has some MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Limit of all members: a larger archive is a zip bomb, not a log."""
+"""Maximum size of all unpacked members. A larger archive is a zip bomb, not a log."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Values of inspect's grades in its means: correct, partial, incorrect, no answer."""
+"""Values that inspect's means use for its grades: correct, partial, incorrect, no answer."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""The form in which inspect has models name letters."""
+"""The format in which inspect's prompts make models name letters."""
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
-"""Names of logs (TIME_TASK_ID); a folder may also have eval-set.json and listing.json."""
+"""Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json in the same folder."""
 _MOST_EPOCHS: Final = 1000
-"""Epochs for which missing samples are reported: a log may claim any number."""
+"""Maximum number of epochs for which missing samples are reported, because a log may claim any number."""
 
 
 class UnreadableMemberError(ValueError):
-    """An unreadable member. The message continues its name."""
+    """An unreadable archive member. The message continues a sentence that starts with the member's name."""
 
 
 def open_archive(path: str) -> zipfile.ZipFile:
-    """Open a log's archive; raises InputError if it is invalid, or claims more than a log's size."""
+    """Open a log's archive; raises InputError if it is invalid, or claims to be larger than any log."""
     return open_zip(path, kind="complete .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="Score parts of it")
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
-    """Return the document of a member.
+    """Return the JSON document in an archive member.
 
     Raises:
         UnreadableMemberError: The member is too large, damaged, or not JSON.
@@ -105,20 +105,20 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 
 def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """Return the packed bytes of a member, which follow its local header."""
+    """Return a member's compressed bytes, which follow its local header."""
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    # The archive may claim any size: do not allocate memory for it.
+    # The archive may claim any size, so limit the allocation to the file's size.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
 
 
 @dataclass(frozen=True, slots=True)
 class InspectLog:
-    """Facts about a log that hold for all its samples.
+    """A log's task, model and plan, which apply to all its samples.
 
     Attributes:
-        epochs: Number of times that each sample was asked.
+        epochs: Number of times that the model answered each sample.
         samples: Ids of the planned samples; empty if the log does not list them.
     """
 
@@ -129,9 +129,9 @@ class InspectLog:
 
     @classmethod
     def of(cls, path: str, spec: Any) -> "InspectLog":
-        """Read the part that inspect calls eval; `path` is for messages."""
+        """Parse the log's "eval" object; `path` is for messages."""
         if not isinstance(spec, Mapping):
-            raise InputError(f"{path} is not a log of inspect: eval is missing")
+            raise InputError(f"{path} is not a log from inspect: eval is missing")
         epochs = mapping(spec.get("config")).get("epochs")
         identifiers = mapping(spec.get("dataset")).get("sample_ids")
         return cls(
@@ -195,7 +195,7 @@ def _problem(sample: Any) -> str:
 
 
 def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
-    """Return the choices' texts in place of letters. Several right ones form one answer that must name them all."""
+    """Return columns with choices in words, not letters. If several choices are right, one reference lists them all."""
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
@@ -205,7 +205,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     elif target not in (None, "", []):
         row["references"] = target
     answers = [mapping(score).get("answer") for score in mapping(sample.get("scores")).values()]
-    # Without scores, the last line holds the answer.
+    # Without scores, the last "ANSWER:" line contains the answer.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
     if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
@@ -214,21 +214,21 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 
 
 def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Return the texts of these letters in the order of the choices; empty if a letter is no choice."""
+    """Return the choices that these letters name, in the order of the choices; empty if a letter names no choice."""
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:
-    """Return the position of a choice: after Z, inspect continues with numbers from 1."""
+    """Return a choice's position from its letter, or its number: after Z, inspect continues with 1."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """Return the model's answer: inspect's completion, else its first choice's message."""
+    """Return the model's answer: the completion, else the first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
@@ -237,7 +237,7 @@ def _completion(output: Mapping[str, Any]) -> Any:
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """Return a column for each of inspect's scores, and for the answer that its scorer extracted."""
+    """Return columns with inspect's scores and the answers that its scorers extracted."""
     found: dict[str, Any] = {}
     for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
@@ -256,12 +256,12 @@ def _number(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The texts of a sample. Long texts and pictures are stored as attachments."""
+    """A sample's texts and pictures, which inspect may store as attachments."""
 
     attached: Mapping[str, Any]
 
     def of(self, content: Any) -> str:
-        """Return the text of a content: a text, or a list with text parts."""
+        """Return the text in a message's content, which is a string or a list with text parts."""
         if isinstance(content, str):
             name = content.removeprefix(_ATTACHED)
             return str(self.attached.get(name, content)) if name != content else content
@@ -270,7 +270,7 @@ class _Texts:
         return "\n".join(self.of(text) for text in texts if isinstance(text, str))
 
     def question(self, asked: Any) -> str:
-        """Return the question: the input itself, or the user's last message."""
+        """Return the question: the input string, or the user's last message."""
         if not isinstance(asked, list):
             return self.of(asked)
         messages = [message for message in asked if isinstance(message, Mapping)]
@@ -278,7 +278,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """Return the pictures that are embedded in the input, not those named by path or address."""
+        """Return the pictures embedded in the input, without pictures named by path or address."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -286,10 +286,10 @@ class _Texts:
 
 
 def inspect_records(path: str) -> Iterator[Record]:
-    """Yield a row for each sample and epoch in the log's order, then one for each that the run did not reach.
+    """Yield a row for each sample and epoch in the log's order, then a row for each sample that the log lacks.
 
     Raises:
-        InputError: The file is missing, or not a log of inspect.
+        InputError: The file is missing, or not a log from inspect.
     """
     yield from numbered(_archived(path) if path.lower().endswith(".eval") else _in_json(path))
 
@@ -301,11 +301,11 @@ def _in_json(path: str) -> Iterator[Record]:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is not a log of inspect, which is one JSON object: {error}{_harness_of(content)}"
+            f"{path} is not a log from inspect, which is one JSON object: {error}{_harness_of(content)}"
         ) from error
     if not isinstance(document, Mapping) or not {"eval", "status"} <= document.keys():
         there = listed(document) if isinstance(document, Mapping) else type(document).__name__
-        raise InputError(f"{path} is not a log of inspect: it has no eval and status (its fields: {there})")
+        raise InputError(f"{path} is not a log from inspect: it has no eval and status (its fields: {there})")
     samples = document.get("samples")
     if not isinstance(samples, list):
         raise InputError(f"{path} has no samples. Run inspect without --no-log-samples")
@@ -318,7 +318,7 @@ def _archived(path: str) -> Iterator[Record]:
         names = dict.fromkeys(archive.namelist())
         head = next((name for name in ("header.json", "_journal/start.json") if name in names), "")
         if not head:
-            raise InputError(f"{path} is not a log of inspect: it has no header.json and no _journal/start.json")
+            raise InputError(f"{path} is not a log from inspect: it has no header.json and no _journal/start.json")
         try:
             header = load_member(archive, head)
         except UnreadableMemberError as error:
@@ -347,12 +347,12 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
         for identifier in log.samples:
             if (str(identifier), str(epoch)) not in there:
                 place = f"sample {printable(str(identifier))}" + (f" of epoch {epoch}" if log.epochs > 1 else "")
-                problem = "is not in the log: the run ended before it. Means exclude it"
+                problem = "is not in the log, because the run ended early. Means exclude it"
                 yield Record(0, place, None, problem, place, id=log.row_id(identifier, epoch))
 
 
 def _harness_of(content: bytes) -> str:
-    """Return the harness of a file whose first line is an object by itself."""
+    """Return the end of a message that names the harness of a file with one object per line; "" if unknown."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

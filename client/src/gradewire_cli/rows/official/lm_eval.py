@@ -1,4 +1,4 @@
-"""Read samples of lm-eval (Language Model Evaluation Harness) from its --log_samples."""
+"""Read samples that lm-eval (Language Model Evaluation Harness) wrote with --log_samples."""
 
 import json
 import math
@@ -37,14 +37,14 @@ _FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
-    """Return a request's prompt, which chat servers wrap in a list; "" without one."""
+    """Return a request's prompt, which is in a list for chat servers; "" without a prompt."""
     first = request[0] if request else None
     prompt = first[0] if isinstance(first, list) and first else first
     return prompt if isinstance(prompt, str) else ""
 
 
 def last_user_message(prompt: str) -> str:
-    """Return the user's last message if a prompt is a chat as JSON; else the prompt."""
+    """Return the user's last message if the prompt is a chat in JSON; else the prompt."""
     if not prompt.startswith("[{"):
         return prompt
     try:
@@ -56,14 +56,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """Return the text after "####" in a worked solution's last line, as in GSM8K; else the target."""
+    """Return the answer after "####" in the last line of a worked solution, like in GSM8K; else the target."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of letters; empty without choices, or if one is a letter."""
+    """Return a document's choices in the order of their letters; empty without choices, or if a choice is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -79,7 +79,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Return positions of choices that a document marks with 1, as TruthfulQA does; empty without marks."""
+    """Return positions of choices that a document such as TruthfulQA's marks with 1; empty without marks."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -94,25 +94,26 @@ def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int
 
 
 def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
-    """Return whether a target lists field names instead of an answer, as lm-eval does for DROP's `answer`."""
+    """Return True if a target lists field names instead of an answer, like lm-eval's targets for DROP."""
     return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
 
 
 def in_one_text(answers: Any) -> Any:
-    """Join answers with several parts, as DROP's with several spans, into one text each; others unchanged."""
+    """Join each answer's parts (such as DROP's spans) into one string; return answers without parts unchanged."""
     if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
         return answers
     return [", ".join(map(str, parts)) for parts in answers]
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return positions of the right choices; empty if the target names none.
+    """Return positions of the right choices; empty if the target names no choice.
 
     Args:
-        target: The logged target: a choice's number or text, a list of numbers, or whether the second of two is right.
+        target: The logged target: a choice's position or text, a list of positions, or True for the second of two.
         offered: Texts of the choices.
         likeliest: Position of the model's choice.
-        accuracy: lm-eval's grade of it (metric acc), which tells a number from a choice that is a number.
+        accuracy: lm-eval's grade for the model's choice (metric acc). It shows if a numeric target is a position or
+            a choice's text.
     """
     text = str(target).strip()
     named = {_number(each) for each in (target if isinstance(target, list) else unpacked_list(text) or [text])}
@@ -127,7 +128,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Return a number as lm-eval reads it: also from a truth value, or a float from a table with gaps."""
+    """Convert a target to a position in the same way as lm-eval: also truth values, and floats like 1.0."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
@@ -157,8 +158,8 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     if requests and all(map(_is_continuation, requests)):
         yield _chosen(sample, {"id": identifier, **columns}, requests)
         return
-    if requests and all(len(request) == 1 for request in requests):  # requests for answers have stop words too
-        yield without_answer(sample, identifier, "is the log-likelihood of a text: no answer to grade")
+    if requests and all(len(request) == 1 for request in requests):  # requests for answers also contain stop words
+        yield without_answer(sample, identifier, "is a log-likelihood, not an answer")
         return
     answers = _answers(fields, requests)
     if not answers:
@@ -173,7 +174,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
 
 
 def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """Return the row of a multiple-choice sample, with the likeliest continuation as answer."""
+    """Return a multiple-choice sample's row, with the likeliest continuation as answer."""
     fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
@@ -183,9 +184,9 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
     problem = ""
     if len(offered) == 1:
-        problem = "is the log-likelihood of one given text: no answer to grade"
+        problem = "is the log-likelihood of a single continuation, not an answer"
     elif len(set(offered)) == 1:
-        problem = "asks which prompt fits, but its target does not name it: nothing to grade"
+        problem = "asks which prompt fits, but its target does not name a prompt"
     elif len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
         problem = "has a choice without a log-likelihood"
     if problem:
@@ -202,9 +203,9 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """Return the answers that passed the filter, each with the model's text.
+    """Return the filtered answers, each with the model's full output.
 
-    Leaves out requests for a log-likelihood, as for SQuAD 2's "unanswerable".
+    Requests for a log-likelihood, such as that of "unanswerable" in SQuAD 2, are skipped.
     """
     found: list[tuple[Any, Any]] = []
     resps = fields.get("resps")
@@ -225,7 +226,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
         return own  # the task has no target
-    # IFEval's target 0 means nothing: its answers are checked against instructions.
+    # IFEval's target 0 means nothing, because IFEval checks answers against instructions.
     if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own
     if isinstance(target, str):
@@ -234,7 +235,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
 
 
 def _requests(arguments: Any) -> list[list[Any]]:
-    """Return the arguments of a sample's requests: objects in new versions of lm-eval, lists in old ones."""
+    """Return the arguments of each request; lm-eval logs objects in new versions and lists in old versions."""
     listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(listed_, list):
         return []
@@ -245,7 +246,7 @@ def _requests(arguments: Any) -> list[list[Any]]:
 
 
 def _is_continuation(request: Sequence[Any]) -> bool:
-    """Return whether a request asks for the log-likelihood of a text."""
+    """Return True if a request is for the log-likelihood of a given continuation."""
     return len(request) > 1 and isinstance(request[1], str)
 
 

@@ -1,4 +1,4 @@
-"""Read samples of lmms-eval from its --log_samples, which lack documents and filter names."""
+"""Read samples that lmms-eval wrote with --log_samples, which lack documents and filter names."""
 
 import itertools
 import re
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\A(?:\d{8}_\d{6}_)?(?:samples_)?(.+?)\.jsonl(?:\.gz)
 _OWN: Final = frozenset(
     {"doc_id", "doc", "target", "resps", "filtered_resps", "token_counts", "doc_hash", "input", "input_media", "filter"}
 )
-"""Fields that lmms-eval writes for every sample; the rest are its task's metrics."""
+"""Fields that lmms-eval writes for every sample; all other fields are the task's metrics."""
 
 
 def _lack(fields: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def _lack(fields: Mapping[str, Any]) -> str:
 
 
 def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
-    """Yield samples with the number of their filter: the log has all samples of the first filter, then the next."""
+    """Add filter numbers to samples. The log contains all samples of the first filter, then of the next filter."""
     seen: Counter[str] = Counter()
     for sample in samples:
         if sample.fields is None:
@@ -64,7 +64,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
     answers = _answers(fields["filtered_resps"])
     if not answers:
-        problem = "has log-likelihoods, but lmms-eval does not log their texts: no answer to grade"
+        problem = "has log-likelihoods, but no answer, because lmms-eval does not log their continuations"
         yield without_answer(sample, identifier, problem)
         return
     references = _references(fields, doc, metrics, options)
@@ -89,7 +89,7 @@ def _answers(responses: Any) -> list[Any]:
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    # Filters that pass several answers wrap them in a list.
+    # A filter that returns several answers wraps them in a list.
     return list(map(stripped, itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))))
 
 
@@ -106,7 +106,7 @@ def _is_likelihood(response: Any) -> bool:
 def _references(
     fields: Mapping[str, Any], doc: Mapping[str, Any], metrics: Mapping[str, Any], options: list[str]
 ) -> Any:
-    """Return the right answers: all annotators' if the log has them, else the target."""
+    """Return the right answers: all annotators' answers if the log contains them, else the target."""
     target = stripped(fields["target"])
     for known in (doc, *metrics.values()):
         answers = mapping(known).get("answers")

@@ -1,4 +1,4 @@
-"""Read VLMEvalKit's tables of predictions: workbooks by default, TSV or JSON by PRED_FORMAT."""
+"""Read VLMEvalKit's prediction tables: workbooks by default, TSV or JSON if PRED_FORMAT was set."""
 
 import itertools
 import re
@@ -25,19 +25,19 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Limit of an unpacked workbook, which is a zip archive; larger ones are refused before unpacking."""
+"""Maximum size of an unpacked workbook. A workbook is a zip archive; larger archives are refused before unpacking."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Excel's limits of a sheet. A cell may claim any position, and openpyxl fills the gap before it."""
+"""Excel's limits for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""MODEL_DATASET, VLMEvalKit's file name; where the model's name ends is not marked."""
+"""VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores, so the pattern does not split them."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
 _FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit's text in place of a missing answer."""
+"""VLMEvalKit's message in place of a missing answer."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Yield the rows below the header of the first sheet, without empty ones; formulas stay text.
+    """Yield the non-empty rows below the first sheet's header; formulas stay text.
 
     Raises:
         InputError: The file is missing, not a workbook, too large, or repeats a column; or openpyxl is missing.
@@ -63,7 +63,7 @@ def workbook_records(path: str) -> Iterator[Record]:
 
 
 def _records(path: str, sheet: Any) -> Iterator[Record]:
-    # Our own bounds: the size that a sheet claims may be too small, which would drop rows.
+    # Set the bounds here, because openpyxl would drop rows outside the size that a sheet claims.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
     while header and not header[-1]:
@@ -71,7 +71,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
     if not header:
         return
     if repeated := sorted({name for name in header if name and header.count(name) > 1}):
-        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice. Leave one out")
+        raise InputError(f"{path}: the header names {', '.join(map(printable, repeated))} twice. Rename or remove one")
     lines = sheet.iter_rows(min_row=2, max_row=_MOST_ROWS, max_col=len(header), values_only=True)
     filled = ((number, line) for number, line in enumerate(lines, 2) if any(cell is not None for cell in line))
     for index, (number, line) in enumerate(filled):
@@ -79,7 +79,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return cells by column, without columns that have no name."""
+    """Return cells by column, without nameless columns."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 
@@ -127,7 +127,7 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:
-    """Return the texts of the columns A, B, C … up to the first empty one."""
+    """Return the options in columns A, B, C … up to the first empty column."""
     given = (fields.get(letter) for letter in string.ascii_uppercase)
     options = list(map(str, itertools.takewhile(lambda value: value not in (None, ""), given)))
     return options if len(options) > 1 else []

@@ -1,7 +1,7 @@
-"""Read questions, annotations and results of visual question answering, as the data sets' programs do.
+"""Read questions, annotations and results of visual question answering (VQA), like the data sets' own programs.
 
-Detects these forms: VQA v2 and OK-VQA (a file each for questions, annotations and results), TextVQA (questions with
-answers under "data"), GQA (an object of questions by id, each with one answer and its types).
+Supported formats: VQA v2 and OK-VQA (separate files for questions, annotations and results), TextVQA (questions with
+answers under "data"), GQA (an object with question ids as keys, and an answer and types for each question).
 """
 
 import json
@@ -13,27 +13,26 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns by which the official program groups means."""
+"""Columns that the official programs group means by."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
 _GIVEN: Final = ("prediction", "pred_answer", "answer")
-"""Field names of a prediction; next to "prediction", "answer" is the data set's."""
+"""Field names for a prediction, in order; next to "prediction", "answer" is the right answer."""
 
 
 def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]:
-    """Yield a row for each entry of the results in order, then one for each unanswered question.
+    """Yield a row for each result in order, then a row for each unanswered question.
 
-    Rows get a problem if an entry has no known question, repeats one, or has no readable annotation, and if a question
-    has no answer. The others are scored.
+    A row has a problem if its question is unknown, repeated, unanswered, or has no readable annotation.
 
     Args:
-        path: The results.
+        path: Path of the results.
         questions: Path of the questions.
-        annotations: Path of the annotations; "" if the questions have the answers.
+        annotations: Path of the annotations; "" if the questions file contains the answers.
 
     Raises:
-        InputError: A file is missing, not JSON, or of an unknown form; or no question has an annotation.
+        InputError: A file is missing, not JSON, or in an unknown format; or no question has an annotation.
     """
     asked, unusable = _questions(questions, annotations)
     results = _entries(path, _loaded(path))
@@ -71,7 +70,7 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
 
 
 def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the fields of every question by id, and reasons why answers to some cannot be scored."""
+    """Return every question's fields by id, and by id the reason why a question's answers cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(path, _loaded(path)):
@@ -125,13 +124,13 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return references, their confidences and types; empty values if missing.
+    """Return a question's references, their confidences, and its types; empty values if missing.
 
     Raises:
-        ValueError: An answer is not text.
+        ValueError: An answer is not a string.
     """
     answers = fields.get("answers")
-    # GQA has one answer; VQA's multiple_choice_answer is one of the annotators'.
+    # GQA has one answer. VQA's multiple_choice_answer is ignored, because "answers" contains it.
     listed = answers if isinstance(answers, list) else [fields["answer"]] if "answer" in fields else []
     texts = [each.get("answer") if isinstance(each, dict) else each for each in listed]
     if not all(isinstance(text, str) for text in texts):
@@ -162,20 +161,20 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
         listed = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
         if listed is not None:
             return list(listed)
-        if document and all(isinstance(entry, dict) for entry in document.values()):  # GQA's, by id
+        if document and all(isinstance(entry, dict) for entry in document.values()):  # GQA's questions by id
             return [{"question_id": identifier, **entry} for identifier, entry in document.items()]
     if isinstance(document, list):
         return document
     raise InputError(
-        f'{path}: unknown form. Expected a list, an object with "questions", "annotations" or "data", or GQA\'s object '
-        "of questions by id"
+        f'{path}: unknown format. Expected a list, an object with "questions", "annotations" or "data", or GQA\'s '
+        "object of questions by id"
     )
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """Return the first of these fields as text; ids are numbers in some files and texts in others.
+    """Return the first of these fields as a string, because ids are numbers in some files and strings in others.
 
-    A whole number may be a float: table libraries write 7 as 7.0 if another row has no value.
+    A whole number may be a float, because table libraries write 7 as 7.0 if another row has no value.
     """
     values = (fields.get(name) for name in names) if isinstance(fields, dict) else ()
     whole = (int(value) if isinstance(value, float) and value.is_integer() else value for value in values)
