@@ -148,19 +148,19 @@ async def test_what_a_server_does_not_do_is_logged_in_words_once(caplog: pytest.
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers], owner="vllm") as server, opened(server.url) as judge:
         await judge.choose(choose(), deadline_s=None)
-        (warning,) = [record for record in caplog.records if "does not do" in record.getMessage()]
+        (warning,) = [record for record in caplog.records if "lacks features" in record.getMessage()]
         assert (warning.levelno, warning.getMessage()) == (
             logging.WARNING,
             (
-                "judge m: its server does not do this: logprobs (the text of its answers decides, with probability 1), "
-                "constrains (a request for one of the labels does not enforce it), "
+                "judge m: its server lacks features: logprobs (the answer's text decides, with probability 1), "
+                "constrains (the answer may be something else than a label), "
                 "continues (an instruction says how to begin)"
             ),
         )
         answers.knows = ALL
         await judge._server.probe()
         await judge.choose(choose(), deadline_s=None)
-    assert "judge m: its server does all that its kind can" in caplog.text
+    assert "judge m: its server has all features of its type" in caplog.text
     assert not {"Dialect", "ServerKind", "="} & set(re.findall(r"\w+|=", caplog.text))
 
 
