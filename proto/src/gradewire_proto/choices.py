@@ -69,7 +69,7 @@ class VqaConsensus(StrEnum):
 
 
 class VqaNormalise(StrEnum):
-    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
+    """Normalisation (articles, punctuation, number words) of unanimous answers."""
 
     OFFICIAL = auto()
     ALWAYS = auto()

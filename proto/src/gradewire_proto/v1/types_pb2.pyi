@@ -281,7 +281,7 @@ class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNorma
     VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
 
 class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
-    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
+    """Normalisation (articles, punctuation, number words) of unanimous answers."""
 
 VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
 VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1

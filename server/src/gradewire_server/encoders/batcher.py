@@ -144,7 +144,7 @@ def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], sta
 
 
 def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
-    """End the jobs of a run with an error, or without an error if no caller waits for them any more."""
+    """End a run's jobs with an error, or without an error if no caller waits for them any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 

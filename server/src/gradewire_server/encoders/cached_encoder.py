@@ -26,9 +26,9 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""Number of texts to look up before other tasks get the event loop: about 1 ms."""
+"""Number of texts to look up, in about 1 ms, before yielding to the event loop."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""Number of characters to hash before other tasks get the event loop: a few milliseconds."""
+"""Number of characters to hash, in a few milliseconds, before yielding to the event loop."""
 _MAX_VIEWS: Final = 4096
 """Maximum number of views to keep, one per namespace. Creating a view takes a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
@@ -69,7 +69,7 @@ class BlobCache:
         return kept
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        """Offer an entry found in memory to the second level, if that does not have it with `tier` yet."""
+        """Offer an entry from memory to the second level, unless the entry is already there with `tier`."""
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
@@ -266,7 +266,7 @@ class CachedEncoder:
                 unserved = self._complete(part)
                 if unserved:
                     self._spawn(self._launch(unserved))
-        except Exception:  # noqa: BLE001 - it is logged, and no caller may hang
+        except Exception:  # noqa: BLE001 - log the error; no caller may hang
             _log.exception("cannot encode %d texts because of an internal error", len(texts))
             for text in texts:
                 if text in self._pending:

@@ -57,7 +57,7 @@ class Part:
     """Texts that run together.
 
     Attributes:
-        places: Positions of the texts in the input. There are at most `bucket.rows`, each with at most `bucket.tokens`.
+        places: Positions of the texts in the input: at most `bucket.rows` texts of at most `bucket.tokens` tokens.
         bucket: The shape to pad the texts to.
     """
 
@@ -95,7 +95,7 @@ class Buckets:
         at = 0
         while at < len(order):
             length = self._length_for(lengths[order[at]])
-            # Leave texts that fit into a shorter shape for it, unless a few of them fill up this shape.
+            # Leave texts that fit into a shorter shape to that shape, unless a few of them fill up this shape.
             fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
             count = _rows_for(fitting, self._rows[length])
             taken = order[at : at + count]
@@ -142,7 +142,7 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """The requested GPU cannot be used. The message gives the reason and the remedy."""
+    """The requested GPU cannot be used. The message states the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancel hopeless runs, and runs in which no text is wanted any more.
+        """Cancel hopeless runs, and runs without any wanted text.
 
         A cancelled run's wanted texts return to the queue, or fail if runs are refused now.
         """

@@ -47,11 +47,11 @@ class Tokenized:
 
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
-        offsets: int32[n, 2], half-open character range in the text of each token that is not special; None if not
-            requested.
+        offsets: int32[n, 2], half-open character range of each token that is not special; None if not requested.
         kept: int32[n], positions in `ids` of the tokens that are not special; None if not requested.
-        special: int32[m], positions of the tokens that the model puts around every text; None if not requested.
-        ends: For a grader, the end of each piece in `ids`. All pieces follow one another there.
+        special: int32[m], positions in `ids` of the tokens that the model puts around every text; None if not
+            requested.
+        ends: For a grader, the end of each piece in `ids`, which contains all pieces in sequence.
     """
 
     ids: NDArray[np.int32]

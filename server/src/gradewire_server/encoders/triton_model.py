@@ -115,7 +115,7 @@ class TritonModel:
         Raises:
             TritonError: No probe succeeded, or a different graph answered.
         """
-        # One success is enough for a failing model, and each more failure may delay other requests.
+        # For a failing model, one success is enough, and each additional failure may delay other requests.
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
         timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)

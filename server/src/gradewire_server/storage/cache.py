@@ -262,7 +262,7 @@ class SecondLevel(Protocol):
 class WriteBehind:
     """A queue of writes to a second level, if there is one. After a write, entries in memory record their stored tier.
 
-    The queue has at most `max_pending` entries and 2 KiB times `max_pending`. It drops an entry that does not fit; the
+    The queue has at most `max_pending` entries with 2 KiB each, on average. It drops an entry that does not fit; the
     next hit adds the entry again.
     """
 

@@ -14,7 +14,7 @@ from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier, TokenVectors
 
 VectorKind: TypeAlias = int
-"""SENTENCE, or a layer in the format of `EmbedTokens.layer`."""
+"""SENTENCE, or a layer number like `EmbedTokens.layer`."""
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0

@@ -166,7 +166,7 @@ class RedisClient:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
-        """Return values by key, fetched by slot on a cluster.
+        """Return the keys' values. On a cluster, this fetches them slot by slot.
 
         Raises:
             RedisAwayError: There is no answer, or it has a wrong number of values.
@@ -180,7 +180,7 @@ class RedisClient:
 
         Raises:
             RedisAwayError: At least one value was not stored.
-            RedisRefusedError: The same, because the server refused it.
+            RedisRefusedError: The server refused at least one value.
         """
         await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
 
@@ -189,7 +189,7 @@ class RedisClient:
 
         Raises:
             RedisAwayError: At least one value with an unused key was not stored.
-            RedisRefusedError: The same, because the server refused it.
+            RedisRefusedError: The server refused at least one of these values.
         """
         await self._set_each(values, lambda _: {"nx": True})
 

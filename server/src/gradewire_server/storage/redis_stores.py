@@ -145,7 +145,7 @@ class RedisPrepared(PreparedStore):
             await self._client.add(dict(missing[start : start + _SENTENCE_KEYS]))
         for key, found in there.items():
             if found is not None and found != wanted[key]:
-                await self._client.replace(key, found, wanted[key])  # it is damaged, or it would be ALREADY_HELD
+                await self._client.replace(key, found, wanted[key])  # a damaged value, else ALREADY_HELD
         # The first writer owns the key. Read the values back, because only this shows that they are stored.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
@@ -181,7 +181,7 @@ class RedisPrepared(PreparedStore):
         names = list(values)
         for start in range(0, len(names), _SENTENCE_KEYS):
             chunk = names[start : start + _SENTENCE_KEYS]
-            # Read before and after, as in `write`.
+            # Read before and after the write, like in `write`.
             there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
             wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
             missing = {name: wanted[name] for name, value in there if value != wanted[name]}

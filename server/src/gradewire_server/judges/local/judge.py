@@ -296,7 +296,7 @@ class EmbeddedJudges(JudgeBackend):
             # The loss may be temporary, for example because memory was low.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except LibraryMissingError as error:
-            _log.warning("judge %r cannot be opened: %s", name, error)
+            _log.warning("cannot open judge %r: %s", name, error)
             raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error

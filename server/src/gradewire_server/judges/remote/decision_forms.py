@@ -15,7 +15,7 @@ _INSTRUCTIONS: Final = "Choose the option that fits best."
 _NAME: Final = "verdict"
 """The name of a single question. Do not change it, because some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
-_OTHER_LABELS: Final = "probabilities of other labels than the requested ones"
+_OTHER_LABELS: Final = "probabilities for the wrong labels"
 _ROUNDING: Final = 0.005
 """Maximum rounding error of one probability. Servers round to four digits (sparrow-decider), at worst to two."""
 _ARITHMETIC: Final = 1e-9
@@ -92,7 +92,7 @@ class Form:
     def answers(self, reply: Mapping[str, object], count: int) -> list[object]:
         """Return the answer to each question; raise RemoteError if an answer is missing or has no question."""
         answers, asked = reply.get("answers"), names(count)
-        others = unreadable(_NO_ANSWER if count == 1 else "answers to other questions than those it was asked")
+        others = unreadable(_NO_ANSWER if count == 1 else "answers to the wrong questions")
         if self.listed and isinstance(answers, list):
             # The answers come in the order of the questions, with or without names.
             given = [each.get("name") if isinstance(each, dict) else None for each in answers]
@@ -103,7 +103,7 @@ class Form:
             if count > 1 and answers.keys() != set(asked):
                 raise others
             return [answers.get(name) for name in asked]
-        raise unreadable("something else than decisions")
+        raise unreadable("something other than decisions")
 
     def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
         """Return an answer's probabilities in the order of the labels, with sum 1.
@@ -118,7 +118,7 @@ class Form:
         shares = [_probability(given[label]) for label in labels]
         total = math.fsum(shares)
         if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
-            raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+            raise unreadable(f"probabilities that sum to {total:.3g} instead of 1")
         return tuple(share / total for share in shares)
 
     def _probabilities(self, answer: object) -> Mapping[str, object]:
@@ -127,7 +127,7 @@ class Form:
         kind = answer.get("type", "choice")
         if kind != "choice":
             refused = kind == "refusal"
-            raise unreadable("a refusal to decide" if refused else "an answer to another type of question")
+            raise unreadable("a refusal to decide" if refused else "an answer to a different type of question")
         given = answer.get("probabilities")
         if not self.listed and isinstance(given, dict):
             return given
@@ -142,7 +142,7 @@ class Form:
 def _probability(value: object) -> float:
     # This form of the comparison also refuses NaN.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+        raise unreadable("an invalid probability: each must be a number from 0 to 1")
     return float(value)
 
 

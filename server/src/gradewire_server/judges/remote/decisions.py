@@ -33,7 +33,7 @@ _OWN: Final = DecisionQuestion(
 """A test question, without any user data."""
 _PREFIX: Final = "the judge's server answered with "
 _WANTED: Final = "decisions of a decision model"
-_REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
+_REMARK: Final = "A decision model: it chooses between labels, writes no text and sees no demonstrations."
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
@@ -166,7 +166,7 @@ class DecisionServer(Server):
             # The address may be a web page, for example. No item is the cause, so do not try to send items.
             server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)
             raise errors.refused(
-                f"{server} answers a small question of our own with something that is no decision ({why}): see "
+                f"{server} answers a test question with something other than a decision ({why}): see "
                 f"{errors.ADDRESS_SETTING} and {errors.MODEL_SETTING}"
             ) from error
 

@@ -168,9 +168,9 @@ def json_object(content: bytes) -> dict[str, Any]:
     try:
         read = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise unreadable("something else than JSON") from error
+        raise unreadable("something other than JSON") from error
     if not isinstance(read, dict):
-        raise unreadable("something else than a JSON object")
+        raise unreadable("something other than a JSON object")
     return read
 
 

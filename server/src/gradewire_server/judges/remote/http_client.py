@@ -106,7 +106,7 @@ class HttpClient:
                     response.status_code, bytes(content), response.headers.get("retry-after", ""), self._address
                 )
         except httpx2.DecodingError as error:
-            raise unreadable("a body that its own encoding does not fit") from error
+            raise unreadable("a body that does not match its encoding") from error
         except httpx2.RequestError as error:
             raise unreachable(self._address) from error
 

@@ -256,7 +256,7 @@ class OpenAIServer(Server):
         try:
             learnt = await self._learner.confirm(dialect)
             if not learnt:
-                raise errors.unreadable("no log probabilities this time")
+                raise errors.unreadable("no log probabilities for this question")
         finally:
             good = learnt and answer.whole and self._learner.dialect == replace(dialect, logprobs=False)
             if not good:

@@ -28,7 +28,7 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
 """Words in a server's refusal, by the refused feature of the dialect."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the answer's text decides, with probability 1",
-    "constrains": "the answer may be something else than a label",
+    "constrains": "the answer may not be a label",
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
 }
@@ -254,9 +254,9 @@ def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
         )
         steps = _steps(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise errors.unreadable("something else than a chat completion") from error
+        raise errors.unreadable("something other than a chat completion") from error
     if finish == "content_filter":
-        raise errors.unreadable("nothing: its content filter intervened")
+        raise errors.unreadable("nothing, because its content filter intervened")
     cut = finish == "length"
     if text is None and not cut:
         raise errors.unreadable("no text")

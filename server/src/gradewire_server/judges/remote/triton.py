@@ -98,7 +98,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
         written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise errors.unreadable("something else than the vLLM backend's tensors") from error
+        raise errors.unreadable("something other than the vLLM backend's tensors") from error
     return Answer(
         text,
         finish != "length",
@@ -167,7 +167,7 @@ class TritonServer(Server):
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
             raise errors.refused(
-                f"{self._model!r} in the judge's Triton is no model of its vLLM backend, because it lacks "
+                f"{self._model!r} in the judge's Triton is not a model on its vLLM backend, because it lacks "
                 f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
@@ -230,7 +230,7 @@ class TritonServer(Server):
             Fault.DENIED: errors.refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
             Fault.REFUSED: errors.rejected(400),
             Fault.FAILED: errors.server_error(),
-        }.get(error.kind, errors.unreadable("something else than the vLLM backend's tensors"))
+        }.get(error.kind, errors.unreadable("something other than the vLLM backend's tensors"))
 
 
 class TritonJudges(RemoteBackend):

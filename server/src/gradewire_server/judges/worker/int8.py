@@ -142,4 +142,4 @@ def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
     try:
         return open_int8(path, options)
     except Exception as error:  # ONNX Runtime's errors have no common base below Exception
-        raise CoreError(f"{path.name} cannot be opened: {error}") from error
+        raise CoreError(f"cannot open {path.name}: {error}") from error

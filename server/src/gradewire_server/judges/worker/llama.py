@@ -55,7 +55,7 @@ class LlamaCore(Core):
         try:
             self._server = xllamacpp.Server(params)
         except Exception as error:  # the library's errors have no common base below Exception
-            raise CoreError(f"{path.name} cannot be opened: {error}") from error
+            raise CoreError(f"cannot open {path.name}: {error}") from error
         self._states: dict[int, Rows] = {}
         self._slots: OrderedDict[int, _Held] = OrderedDict((slot, _Held()) for slot in range(slots))
 

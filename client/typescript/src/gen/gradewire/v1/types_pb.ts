@@ -2781,7 +2781,7 @@ export const VqaConsensusSchema: GenEnum<VqaConsensus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 6);
 
 /**
- * Normalisation (articles, punctuation, number words) of answers on which all annotators agree.
+ * Normalisation (articles, punctuation, number words) of unanimous answers.
  *
  * @generated from enum gradewire.v1.VqaNormalise
  */
