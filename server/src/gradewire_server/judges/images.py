@@ -115,7 +115,7 @@ def check_address(uri: str, hosts: Collection[str]) -> None:
     allowed = {host, f"{host}:{_HTTPS_PORT}"} if port == _HTTPS_PORT else {f"{host}:{port}"}
     if not allowed & set(hosts):
         raise ImageError(
-            f"uri: this server does not pass on images of the host {quoted(host)} (judge_image_hosts). Send the bytes"
+            f"uri: this server does not allow images from the host {quoted(host)} (judge_image_hosts). Send the bytes"
         )
 
 

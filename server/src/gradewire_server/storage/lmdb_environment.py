@@ -106,12 +106,12 @@ def _damage(directory: Path) -> str:
 def _truncation(data: Path) -> str:
     """Return a message if a file is shorter than its meta pages require, else ""."""
     with data.open("rb") as file:
-        expected = _promised_bytes(file.fileno())
+        expected = _required_bytes(file.fileno())
     found = data.stat().st_size
     return "" if found >= expected else f"{found} bytes instead of {expected}"
 
 
-def _promised_bytes(file: int) -> int:
+def _required_bytes(file: int) -> int:
     """Return the size that an open file needs according to its meta pages, without using the memory map.
 
     Raises:
@@ -268,7 +268,7 @@ class WatchedEnvironment:
         # process may have grown the file since the last check. LMDB writes pages before the meta page that uses them.
         largest = self._largest_bytes
         try:
-            largest = max(largest, _promised_bytes(self._file))
+            largest = max(largest, _required_bytes(self._file))
         except (ValueError, struct.error) as error:
             raise TruncatedError(self) from error
         status = os.fstat(self._file)

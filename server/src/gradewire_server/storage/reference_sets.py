@@ -113,7 +113,7 @@ class MemoryPreparedStore(PreparedStore):
         if self._bytes + grown > self._max_bytes:
             return Failure(
                 Status.UNAVAILABLE,
-                "the store of prepared references is full; give the engine a directory or a Redis server",
+                "the store of prepared references is full; set disk_directory or redis_url",
             )
         there.update(values)
         self._bytes += grown

@@ -205,11 +205,7 @@ async def test_no_more_are_under_way_than_allowed_and_one_who_leaves_takes_its_r
         (reply(422, {}), Status.INTERNAL, "rejects"),
         (reply(503, b""), Status.UNAVAILABLE, "try again"),
         (HANG_UP, Status.UNAVAILABLE, "cannot be reached"),
-        (
-            reply(200, b"<html>"),
-            Status.MODEL_UNAVAILABLE,
-            "other than a decision (something other than JSON): see judge_url",
-        ),
+        (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "a decision (something other than JSON): see judge_url"),
         (decided({"true": 0.9}), Status.MODEL_UNAVAILABLE, "other than a decision"),
         (reply(302, b"", location="/login"), Status.MODEL_UNAVAILABLE, "redirects"),
     ],

@@ -18,7 +18,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.remote.errors import RemoteFault, Reply, server_message, unreachable
-from gradewire_server.judges.remote.openai import OWN_QUESTION, DialectLearner, OpenAIJudges
+from gradewire_server.judges.remote.openai import TEST_QUESTION, DialectLearner, OpenAIJudges
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
 from gradewire_server.judges.remote.server import Question, UncountedTokens
 from gradewire_server.judges.remote.triton import TritonServer
@@ -36,7 +36,7 @@ NOTHING = reply(
 
 
 def own(heard: Heard) -> bool:
-    return OWN_QUESTION.prompt.lead in json.dumps(heard.body)
+    return TEST_QUESTION.prompt.lead in json.dumps(heard.body)
 
 
 class Server:
@@ -169,7 +169,7 @@ async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:
 
     async def send(question: Question, _: object) -> Reply:
         nonlocal sent
-        assert question is OWN_QUESTION
+        assert question is TEST_QUESTION
         sent += 1
         if sent == 2:
             raise unreachable("http://h/v1")

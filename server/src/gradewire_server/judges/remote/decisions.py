@@ -27,7 +27,7 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
-_OWN: Final = DecisionQuestion(
+_TEST_QUESTION: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
 """A test question, without any user data."""
@@ -112,10 +112,10 @@ class DecisionServer(Server):
     async def find_out(self) -> None:
         refusal: RemoteError | None = None
         for form in self._forms:
-            reply = await self._send([_OWN], form)
+            reply = await self._send([_TEST_QUESTION], form)
             error = errors.error_of(reply, self._model, _WANTED)
             if error is None:
-                self._look_at_own_answer(reply, form)
+                self._check_test_answer(reply, form)
                 self._form = form
                 _log.info("judge %s: its server answers %s", self._model, form.path)
                 return
@@ -159,9 +159,9 @@ class DecisionServer(Server):
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
         return await self._client.send(form.path, json_bytes(form.body(self._model, asked)))
 
-    def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
+    def _check_test_answer(self, reply: Reply, form: Form) -> None:
         try:
-            self._uncounted.add(answer_of(reply, form, _OWN))
+            self._uncounted.add(answer_of(reply, form, _TEST_QUESTION))
         except RemoteError as error:
             # The address may be a web page, for example. No item is the cause, so do not try to send items.
             server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)

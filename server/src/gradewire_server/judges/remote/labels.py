@@ -28,7 +28,7 @@ _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
-"""Minimum probability of all labels together. Below, the judge would have written something else, and the few known
+"""Minimum probability of all labels together. Below it, the judge would have written something else, and the few known
 tokens do not show which label it prefers, because other labels may be just beyond the list."""
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
@@ -92,7 +92,7 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """Return a pattern for words before a label that do not belong to it; None if no label is a single letter.
+    """Return a pattern for extra words before a label; None if no label is a single letter.
 
     The words are "answer" or "the answer" before a label with one letter, and "a" before a longer label if "A" is a
     label. The opening may come before these words.
@@ -177,9 +177,9 @@ class Labels:
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         """Compute label probabilities from an answer's tokens.
 
-        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). The position where the
-        model most probably writes a label is used. A label in bold counts; the first word of "a tie" and of "Answer B"
-        does not.
+        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). This uses the position
+        where the model most probably writes a label. A label in bold counts, but not the first word of "a tie" and of
+        "Answer B".
         """
         steps = self._without_lead(steps)
         reading = self._read(steps)

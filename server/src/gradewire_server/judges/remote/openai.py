@@ -1,4 +1,4 @@
-"""The backend `openai`: models on OpenAI-compatible servers. A test question finds out their features."""
+"""The backend `openai`: models on OpenAI-compatible servers. A test question detects a server's features."""
 
 import asyncio
 import logging
@@ -29,11 +29,11 @@ from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
-OWN_QUESTION: Final = Question(
+TEST_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
 """The test question. It uses every feature that a server can refuse, and contains no user data."""
-_BELIEVED_S: Final = 60.0
+_CONFIRMED_FOR_S: Final = 60.0
 """Seconds for which the test question's result is valid, even if the server refuses other requests."""
 _LOOK_AGAIN_S: Final = 600.0
 """Seconds between tests for missing features."""
@@ -51,8 +51,8 @@ sees no images."""
 class DialectLearner:
     """The features that one server accepts: all features of its type, except those refused in the test question.
 
-    If the server refuses any other question, only send the test question: the refusal's text may quote a user's text.
-    Use the learner on one event loop.
+    If the server refuses a caller's question, the learner sends the test question instead of parsing the refusal, which
+    may quote a user's text. Use the learner on one event loop.
 
     Args:
         send: Function that sends a question in a dialect. It raises RemoteError if there is no reply.
@@ -79,7 +79,7 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers; "" without any."""
+        """Names of missing features that change answers; "" if none is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
@@ -108,7 +108,7 @@ class DialectLearner:
         """
         async with self._lock:
             # A concurrent question may have confirmed the dialect first.
-            if self.dialect == asked and self._clock() - self._confirmed_s >= _BELIEVED_S:
+            if self.dialect == asked and self._clock() - self._confirmed_s >= _CONFIRMED_FOR_S:
                 await self._find_out(asked)
             return self.dialect != asked
 
@@ -154,7 +154,7 @@ class DialectLearner:
     async def _settle(self, dialect: Dialect) -> None:
         """Remove refused features until the server accepts the test question. If it never does, change nothing."""
         while True:
-            reply = await self._send(OWN_QUESTION, dialect)
+            reply = await self._send(TEST_QUESTION, dialect)
             error = errors.error_of(reply, self._name)
             if error is None:
                 self._learn(dialect, reply)
@@ -169,7 +169,7 @@ class DialectLearner:
         self._doubted = False
 
     def _learn(self, dialect: Dialect, reply: Reply) -> None:
-        answer = answer_of(reply, OWN_QUESTION, dialect)
+        answer = answer_of(reply, TEST_QUESTION, dialect)
         self._uncounted.add(answer)
         if dialect.logprobs and answer.steps is None:
             # An answer without text proves nothing about log probabilities.
@@ -235,7 +235,7 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return True if a refusal was about the dialect. The dialect is then already changed."""
+        """Return True if a refusal was about the dialect. By then, the dialect has changed."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
