@@ -123,7 +123,7 @@ class MeteorParts:
     Attributes:
         precision: Matched words divided by the prediction's words.
         recall: Matched words divided by the reference's words.
-        penalty: Share of the score that is subtracted for words in a different order.
+        penalty: Share of the score that is subtracted for words out of order.
         matches: Matched words.
         chunks: Runs of matched words that have the same order in prediction and reference.
     """
@@ -162,7 +162,7 @@ class JudgeParts:
         reason: The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters.
         decided_by: "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the
             answer right with references of an unrelated question.
-        demonstrations: Demonstrations shown: "binary", "short", "long"; empty without any.
+        demonstrations: Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations.
         prompt_tokens: Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge
             decided, 0 means that its server does not count tokens.
         generated_tokens: Tokens that the judge wrote over all rounds.
@@ -195,7 +195,7 @@ class CorrectnessParts:
         keyword: Similarity of the best window and the reference's words.
         exact: Share of the reference's words found.
         best_window: The prediction's window closest to the reference, as normalised words.
-        features: Features by name; a feature that does not apply to the item is left out.
+        features: Features by name, without features that do not apply to the item.
         uncertain: True if the probability lies inside the band. With features_only, this field and all fields below are
             absent.
         band_lower: Lower end of the band. A verdict from a probability inside the band is not reliable at the requested

@@ -192,7 +192,7 @@ class EasyMatch(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalMatch(Metric):
-    """1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
+    """1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
 
     Range: 0 or 1.
     """
@@ -285,7 +285,7 @@ class Bleu(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meteor(Metric):
-    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
+    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
 
     Range: 0 to 1.
 

@@ -47,8 +47,9 @@ class MonitoringServicer:
     """
 
     def Snapshot(self, request, context):
-        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. A
-        call is cheap enough for every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score.
+        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+        The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+        Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,8 +34,9 @@ class MonitoringStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MonitoringAsyncStub: ...
     Snapshot: _grpc.UnaryUnaryMultiCallable[_monitoring_pb2.SnapshotRequest, _monitoring_pb2.SnapshotResponse]
-    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. A
-    call is cheap enough for every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score.
+    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+    The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+    Scoring.Score.
     """
 
 @_typing.type_check_only
@@ -44,8 +45,9 @@ class MonitoringAsyncStub(MonitoringStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Snapshot: _aio.UnaryUnaryMultiCallable[_monitoring_pb2.SnapshotRequest, _monitoring_pb2.SnapshotResponse]  # type: ignore[assignment]
-    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. A
-    call is cheap enough for every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score.
+    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+    The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+    Scoring.Score.
     """
 
 class MonitoringServicer(metaclass=_abc_1.ABCMeta):
@@ -57,8 +59,9 @@ class MonitoringServicer(metaclass=_abc_1.ABCMeta):
         request: _monitoring_pb2.SnapshotRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_monitoring_pb2.SnapshotResponse, _abc.Awaitable[_monitoring_pb2.SnapshotResponse]]:
-        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. A
-        call is cheap enough for every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score.
+        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+        The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+        Scoring.Score.
         """
 
 def add_MonitoringServicer_to_server(servicer: MonitoringServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

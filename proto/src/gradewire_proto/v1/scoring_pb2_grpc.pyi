@@ -35,8 +35,8 @@ class ScoringStub:
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
     """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-    names the field. Or a response larger than Limits.max_message_bytes; the error says how many items fit);
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
     FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
     UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
@@ -58,8 +58,8 @@ class ScoringAsyncStub(ScoringStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
     """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-    names the field. Or a response larger than Limits.max_message_bytes; the error says how many items fit);
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
     FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
     UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
@@ -84,8 +84,8 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
         """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-        names the field. Or a response larger than Limits.max_message_bytes; the error says how many items fit);
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+        error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
         FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
         UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the

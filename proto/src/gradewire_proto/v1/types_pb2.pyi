@@ -1183,7 +1183,7 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 
 @_typing.final
 class LexicalMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
+    """1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
     Range: 0 or 1.
     Verdict: the score.
     """
@@ -1260,7 +1260,7 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
+    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
     Range: 0 to 1.
     Reads: WordNet's files, unless `synonyms=none`.
     """
@@ -1907,11 +1907,11 @@ class Provenance(_message.Message):
     corpus.
     """
     judge_model: _builtins.str
-    """The judge of a metric that also has an encoder (auto); empty if `model` is the judge."""
+    """The judge, for a metric that also has an encoder (auto); empty if `model` is the judge."""
     judge_digest: _builtins.str
     """64 hex digits, like model_digest."""
     grader_model: _builtins.str
-    """The grader of correctness, which also has an encoder; empty if `model` is the grader."""
+    """The grader, for a metric that also has an encoder (correctness); empty if `model` is the grader."""
     grader_digest: _builtins.str
     """64 hex digits, like model_digest."""
     @_builtins.property
@@ -2295,7 +2295,7 @@ class MeteorParts(_message.Message):
     recall: _builtins.float
     """Matched words divided by the reference's words."""
     penalty: _builtins.float
-    """Share of the score that is subtracted for words in a different order."""
+    """Share of the score that is subtracted for words out of order."""
     matches: _builtins.int
     """Matched words."""
     chunks: _builtins.int
@@ -2379,7 +2379,7 @@ class JudgeParts(_message.Message):
     references of an unrelated question.
     """
     demonstrations: _builtins.str
-    """Demonstrations shown: "binary", "short", "long"; empty without any."""
+    """Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations."""
     prompt_tokens: _builtins.int
     """Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided, 0 means that
     its server does not count tokens.
@@ -2506,7 +2506,7 @@ class CorrectnessParts(_message.Message):
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Features by name; a feature that does not apply to the item is left out."""
+        """Features by name, without features that do not apply to the item."""
 
     def __init__(
         self,

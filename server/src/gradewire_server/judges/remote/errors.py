@@ -65,7 +65,7 @@ class RemoteFault(StrEnum):
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
-"""Errors after which a request is sent again. After a timeout, it is not, because the server is too slow."""
+"""Errors after which a request is sent again. Timeouts are not among them, because the server is already too slow."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """Errors after which the server counts as down until it answers a request."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})

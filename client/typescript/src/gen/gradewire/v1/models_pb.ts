@@ -403,7 +403,7 @@ export const ModelStateSchema: GenEnum<ModelState> = /*@__PURE__*/
  */
 export const Models: GenService<{
   /**
-   * List models, metrics and limits. A call is cheap enough for the start of every job.
+   * List models, metrics and limits. The call is cheap, so you can make it at the start of every job.
    *
    * @generated from rpc gradewire.v1.Models.List
    */

@@ -152,8 +152,9 @@ export const SnapshotResponseSchema: GenMessage<SnapshotResponse> = /*@__PURE__*
  */
 export const Monitoring: GenService<{
   /**
-   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. A
-   * call is cheap enough for every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score.
+   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+   * The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+   * Scoring.Score.
    *
    * @generated from rpc gradewire.v1.Monitoring.Snapshot
    */

@@ -66,9 +66,9 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   metrics: MetricSpec[];
 
   /**
-   * Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits. You can add to a set unless it is
-   * immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content of
-   * this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
+   * Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
+   * is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
+   * of this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
    * content of all calls for the set.
    *
    * @generated from field: string reference_set = 3;

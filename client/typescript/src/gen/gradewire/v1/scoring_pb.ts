@@ -270,8 +270,8 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
 export const Scoring: GenService<{
   /**
    * Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-   * names the field. Or a response larger than Limits.max_message_bytes; the error says how many items fit);
+   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+   * error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
    * RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
    * FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
    * UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the

@@ -627,7 +627,7 @@ export const SoftVqaAccuracyParametersSchema: GenMessage<SoftVqaAccuracyParamete
   messageDesc(file_gradewire_v1_types, 11);
 
 /**
- * 1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
+ * 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
  * Range: 0 or 1.
  * Verdict: the score.
  *
@@ -697,7 +697,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 14);
 
 /**
- * METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
+ * METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
  * Range: 0 to 1.
  * Reads: WordNet's files, unless `synonyms=none`.
  *
@@ -1457,7 +1457,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   corpusDigest: string;
 
   /**
-   * The judge of a metric that also has an encoder (auto); empty if `model` is the judge.
+   * The judge, for a metric that also has an encoder (auto); empty if `model` is the judge.
    *
    * @generated from field: string judge_model = 12;
    */
@@ -1471,7 +1471,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   judgeDigest: string;
 
   /**
-   * The grader of correctness, which also has an encoder; empty if `model` is the grader.
+   * The grader, for a metric that also has an encoder (correctness); empty if `model` is the grader.
    *
    * @generated from field: string grader_model = 14;
    */
@@ -1888,7 +1888,7 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   recall: number;
 
   /**
-   * Share of the score that is subtracted for words in a different order.
+   * Share of the score that is subtracted for words out of order.
    *
    * @generated from field: double penalty = 3;
    */
@@ -2003,7 +2003,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   decidedBy: string;
 
   /**
-   * Demonstrations shown: "binary", "short", "long"; empty without any.
+   * Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations.
    *
    * @generated from field: string demonstrations = 8;
    */
@@ -2083,7 +2083,7 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   bestWindow: string;
 
   /**
-   * Features by name; a feature that does not apply to the item is left out.
+   * Features by name, without features that do not apply to the item.
    *
    * @generated from field: map<string, double> features = 6;
    */
