@@ -45,7 +45,7 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """Both cache levels. `close` also closes the second level. Use it on one event loop."""
+    """Both cache levels. `close` also closes the second level. Use this object on one event loop."""
 
     def __init__(
         self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int

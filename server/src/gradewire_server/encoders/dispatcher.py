@@ -32,7 +32,7 @@ _CLOSE_WAIT_S: Final = 2.0
 
 
 class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
-    """Runs on a remote server. Use it on one event loop."""
+    """An interface for runs on a remote server. Use it on one event loop."""
 
     def refusal(self) -> RunError | None:
         """Return the reason why runs cannot succeed now, or None. With a reason, queued jobs fail immediately."""

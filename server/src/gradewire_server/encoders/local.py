@@ -62,7 +62,7 @@ _SENTENCES: Final = (
     "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
     "It depends on the interest rate, the term of the loan and the monthly payment",
 )
-"""Ordinary answers. Errors are measured on windows of these, so a change here changes the error bound."""
+"""Ordinary answers. Errors are measured on their windows, so a change here changes the error bound."""
 
 
 class EncoderSession:

@@ -39,7 +39,7 @@ _OTHER_KIND: Final = {
 
 
 class EncoderAnswers(Embeddings, Graders):
-    """Answers for callers from one namespace. Use it on the library's event loop.
+    """Answers for callers from one namespace. Use this object on the library's event loop.
 
     Args:
         namespace: Namespace of the cache entries; empty for the server's namespace.

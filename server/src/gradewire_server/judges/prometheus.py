@@ -33,7 +33,7 @@ class Tokens:
 
 
 class JudgeTelemetry:
-    """Counters, gauges and histograms for judges. Each registry needs its own instance. Use it on the event loop."""
+    """Counters, gauges and histograms for judges. Each registry needs its own instance. Update it on the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -72,7 +72,7 @@ class JudgeLibrary(ModelIndex):
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Start to open a judge, unless it is already open, being opened, or not available."""
+        """Start opening a judge, unless it is already open, being opened, or not available."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -164,7 +164,7 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Log each reason why a judge cannot be used once."""
+        """Log why a judge cannot be used, but not the same reason twice."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -204,7 +204,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """A server's judges. Each need names its judge. `close` also closes the backend. Use it on one event loop."""
+    """A server's judges. Each need names its judge. Use the service on one event loop. `close` closes the backend."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class JudgeService(UniformJudges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Start to load the default judge. Calls wait until it is loaded. `health` reports the outcome."""
+        """Start loading the default judge. Calls wait until it is loaded. `health` reports the outcome."""
         self._library.open_soon(self._library.default)
 
     @override

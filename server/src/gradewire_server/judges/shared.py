@@ -118,7 +118,9 @@ class SharedJudge(Judge):
 
 
 class SharedJudges(JudgeBackend):
-    """The host's judges. Use it on the event loop that created it. If you cancel a call, the host cancels it too.
+    """A backend for the host's judges. Use it on the event loop that created it.
+
+    If you cancel a call, the host cancels it too.
 
     Args:
         address: ``unix:PATH``.
@@ -165,7 +167,7 @@ class SharedJudges(JudgeBackend):
         return judge
 
     async def ask(self, request: HostRequest) -> JudgeReply[Any]:
-        """Send a question to the host. If the host stops (not dies) before it answers, send it to the next host."""
+        """Send a question to the host. If the host shuts down (but does not crash) first, use the next host."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._call_ask(request, metadata=metadata), request.deadline_s)
@@ -182,11 +184,11 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     async def _open(self, name: str) -> ModelStatus | Failure:
-        """Let the host open a judge, or return the failure. If the host stops first, use the next host."""
+        """Let the host open a judge, or return the failure. If the host shuts down first, use the next host."""
         return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """Return the answer of the first host that answers before it stops."""
+        """Return the answer of the first host that answers before it shuts down."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -203,7 +205,7 @@ class SharedJudges(JudgeBackend):
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Wait for a newer host than number `after`; return a failure if no host starts in time."""
+        """Wait for a host with a higher number than `after`; return a failure if no host starts in time."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
