@@ -92,7 +92,7 @@ async def test_a_wait_beyond_the_deadline_is_told_to_the_caller_at_once() -> Non
         (reply(200, b"[]"), Status.UNPARSABLE, "JSON object"),
         (reply(200, {"answers": {}}), Status.UNPARSABLE, "no answer"),
         (decided({"1": 0.1, "2": 0.2, "3": 0.3}), Status.UNPARSABLE, "sum to 0.6"),
-        (decided({"1": 0.1, "3": 0.9}), Status.UNPARSABLE, "other labels"),
+        (decided({"1": 0.1, "3": 0.9}), Status.UNPARSABLE, "the wrong labels"),
         (decided({"1": float("nan"), "2": 0.5, "3": 0.5}), Status.UNPARSABLE, "from 0 to 1"),
         (decided(SURE, name="other"), Status.UNPARSABLE, "no answer"),
         (decided(SURE, type="refusal"), Status.UNPARSABLE, "refusal"),
