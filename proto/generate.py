@@ -1,11 +1,10 @@
 """Generate the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
 
-protoc names Python modules after the path of the .proto file, which would put them into the client's package
-`gradewire`. This script moves the generated imports to `gradewire_proto`; descriptors keep their public name,
-`gradewire/v1/…`.
+protoc names Python modules after the path of the .proto file, so they would belong to the client's package `gradewire`.
+This script moves the generated imports to `gradewire_proto`; descriptors keep their public name, `gradewire/v1/…`.
 
-Descriptors have no comments, so a file beside the code holds those of the protos, for the OpenAPI document. The
-comments of types.proto also make the types and texts of metrics, choices and parts, and the tables of
+Descriptors have no comments, so `comments.json` beside the code has the protos' comments, for the OpenAPI document. The
+comments of types.proto also become the types and descriptions of metrics, choices and parts, and the tables of
 docs/reference/metrics.md.
 """
 
@@ -27,11 +26,11 @@ _IMPORT = re.compile(r"\bgradewire\.v1(?= import|\.\w+_pb2)")
 
 
 def generate(root: Path) -> None:
-    """Write all generated files of a checkout below `root`, and replace the tables in its page of metrics.
+    """Write all generated files of the checkout at `root`, and replace the tables in docs/reference/metrics.md.
 
     Raises:
         RuntimeError: protoc failed.
-        ValueError: A comment of types.proto lacks a required part, or the page lacks the marks of its tables.
+        ValueError: A comment of types.proto lacks a required line, or the page lacks a table's markers.
     """
     for name, text in generated(root / "docs/reference/metrics.md").items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +38,7 @@ def generate(root: Path) -> None:
 
 
 def generated(page: Path) -> dict[str, str]:
-    """Return the text of each generated file by its path in the checkout; raises as `generate`."""
+    """Return the text of each generated file by its path in the checkout; raises the same errors as `generate`."""
     made, descriptors = run_protoc()
     raw = {name: text for file in descriptors.file for name, text in comments_of(file)}
     comments = {name: " ".join(raw[name].split()) for name in sorted(raw)}
@@ -56,12 +55,12 @@ def generated(page: Path) -> dict[str, str]:
 
 
 def types_proto(descriptors: FileDescriptorSet) -> FileDescriptorProto:
-    """Return the file with the metrics."""
+    """Return the descriptor of types.proto, which defines the metrics."""
     return next(file for file in descriptors.file if file.name.endswith("/types.proto"))
 
 
 def run_protoc() -> tuple[dict[str, str], FileDescriptorSet]:
-    """Return the Python code by file name, and the descriptors with their comments.
+    """Return the generated Python code by file name, and the descriptors with their comments.
 
     Raises:
         RuntimeError: protoc failed.
@@ -92,7 +91,7 @@ def comments_of(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
         text = location.leading_comments
         if text.strip() and len(location.path) % 2 == 0:  # an odd path has no name: reserved numbers
             element, names = file, [file.package]
-            # A path alternates between the number of a field and a position in it.
+            # A path alternates between a field number and an index into that field.
             for number, position in zip(location.path[::2], location.path[1::2], strict=True):
                 element = getattr(element, element.DESCRIPTOR.fields_by_number[number].name)[position]
                 names.append(element.name)

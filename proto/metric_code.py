@@ -1,4 +1,4 @@
-"""Render Python types, texts and documentation tables from the metrics and parts of types.proto and its comments.
+"""Render Python types, descriptions and documentation tables from the metrics and parts in types.proto.
 
 The comment at the top of types.proto describes the tags ("Default: …") that this module reads.
 """
@@ -28,14 +28,14 @@ _PYTHON: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment: its text, and the tag lines at its end (`_TAG`) by tag."""
+    """A comment's text, and the tag lines (`_TAG`) at its end, by tag."""
 
     text: str
     tags: Mapping[str, str]
 
     @classmethod
     def parse(cls, raw: str) -> "Comment":
-        """Parse a comment from protoc; a line without a tag continues the line before."""
+        """Parse a comment from protoc; a line without a tag continues the previous line."""
         lines: list[str] = []
         for line in filter(None, map(str.strip, raw.splitlines())):
             if lines and _TAG.fullmatch(line) is None:
@@ -48,13 +48,13 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a metric's or of a part's message.
+    """A field of a metric's message or of a parts message.
 
     Attributes:
         name: Name on the wire and in Python.
         text: Complete description of the field.
         hint: Python type.
-        default: Default value: of a parameter in words, of a part in Python; "" without one.
+        default: Default value, in words for a parameter, in Python for a part; "" without a default.
         allowed: Allowed values of a parameter, in words.
         same_as: Metric whose parameter of this name has the same description, or "".
     """
@@ -69,7 +69,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A metric or a kind of parts, with its name in the oneof."""
+    """A metric's message or a parts message, with its field name in the oneof."""
 
     name: str
     class_name: str
@@ -85,7 +85,7 @@ class Types:
     """The metrics, parts and choices of types.proto.
 
     Raises:
-        ValueError: A comment lacks a required line, or names a default that the field does not have.
+        ValueError: A comment lacks a required line, or its default is not one of the field's values.
     """
 
     def __init__(self, file: FileDescriptorProto, comments: Mapping[str, str]) -> None:
@@ -118,7 +118,7 @@ class Types:
         needed = ["Range"] if message.name.endswith("Parameters") else []
         if not comment.text or not set(needed) <= set(comment.tags):
             lines = "".join(f" and a line '{tag}: …'" for tag in needed)
-            raise ValueError(f"{message.name}: its comment needs a text{lines}")
+            raise ValueError(f"{message.name}: its comment needs a description{lines}")
         fields: list[Field] = []
         for field in message.field:
             fields.append(read(message, field, fields))
@@ -140,11 +140,11 @@ class Types:
             if hint == "bool":
                 default, allowed = "false", "false, true"
         if not comment.text or not allowed:
-            raise ValueError(f"{where}: its comment needs a text and a line 'Allowed: …'")
+            raise ValueError(f"{where}: its comment needs a description and a line 'Allowed: …'")
         return Field(field.name, comment.text, hint, default, allowed, same_as)
 
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
-        """Return a comment with "Same as …" resolved, and the other field's metric if the comment adds nothing."""
+        """Return a comment with "Same as …" resolved, and the referenced field's metric if the comment adds nothing."""
         own = self._comment(message, field)
         if (same := _SAME.match(own.text)) is None:
             return own, ""
@@ -168,7 +168,7 @@ class Types:
                 hint = f"{hint} | None"
             if field.proto3_optional:
                 default = "None"
-            # Python allows no field without a default after one with a default.
+            # Python allows no field without a default after a field with a default.
         has_default = field.proto3_optional or (before and before[-1].default)
         return Field(field.name, comment.text, hint, default if has_default else "")
 
@@ -185,7 +185,7 @@ def _last(name: str) -> str:
 
 
 def parts_module(types: Types) -> str:
-    """Render the module with a dataclass for each kind of parts."""
+    """Render the module with a dataclass for each type of parts."""
     classes = "".join(
         "\n\n@dataclass(frozen=True, slots=True)\n"
         f"class {kind.class_name}:\n"
@@ -200,12 +200,12 @@ def parts_module(types: Types) -> str:
     table = "".join(f'        "{kind.name}": {kind.class_name},\n' for kind in types.parts)
     imported = "dataclass, field" if "field(default_factory" in classes else "dataclass"
     return (
-        HEADER.format("Parts of scores, a type for each kind.") + "\nfrom collections.abc import Mapping\n"
+        HEADER.format("Types for the parts of scores.") + "\nfrom collections.abc import Mapping\n"
         f"from dataclasses import {imported}\nfrom types import MappingProxyType\nfrom typing import TypeAlias\n"
         f"\n{_all([*names, 'Parts'])}{classes}\n\n"
         f"Parts: TypeAlias = (\n    {union}\n)\n\n"
         f"PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(\n    {{\n{table}    }}\n)\n"
-        '"""Types by the name of their field in MetricResult."""\n'
+        '"""Types by field name in MetricResult."""\n'
     )
 
 
@@ -221,25 +221,25 @@ def choices_module(types: Types) -> str:
 
 
 def parameters_module(types: Types) -> str:
-    """Render the module with the texts of all parameters."""
+    """Render the module with the descriptions of all parameters."""
     tables = "".join(
         f'    "{metric.name}": (\n{"".join(map(_info, metric.fields))}    ),\n' for metric in types.metrics
     )
     comparisons = ", ".join(f'"{metric.name}"' for metric in types.metrics if "pair" in metric.listed("Needs"))
     return (
-        HEADER.format("Texts of the metrics' parameters.") + "\nfrom collections.abc import Mapping\n"
+        HEADER.format("Descriptions of the metrics' parameters.") + "\nfrom collections.abc import Mapping\n"
         "from dataclasses import dataclass\n\n\n@dataclass(frozen=True, slots=True)\nclass ParameterInfo:\n"
         '    """A parameter of a metric, for Models.List and the documentation."""\n\n'
         "    name: str\n    description: str\n    default_value: str\n    allowed: str\n\n"
         "    def default_with(self, preset: str) -> str:\n"
-        '        """Return the default that a preset brings: "0.5" of "0.3; 0.5 with reference_code"."""\n'
+        '        """Return the default of a preset, such as "0.5" from "0.3; 0.5 with reference_code"."""\n'
         '        usual, *others = self.default_value.split("; ")\n'
         '        pairs = (other.partition(" with ") for other in others)\n'
         "        return next((value for value, _, name in pairs if name == preset), usual)\n\n\n"
         f"PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {{\n{tables}}}\n"
         '"""Parameters by metric, both in the order of types.proto."""\n\n'
         f"COMPARISONS = frozenset({{{comparisons}}})\n"
-        '"""Metrics that grade a pair of answers, and no item."""\n'
+        '"""Metrics that grade a pair of answers instead of an item."""\n'
     )
 
 
@@ -254,7 +254,7 @@ def metrics_module(types: Types) -> str:
     classes = "".join(map(_metric_class, types.metrics))
     names = [metric.class_name for metric in types.metrics]
     return (
-        HEADER.format("Metrics as values, and the choices of their parameters.")
+        HEADER.format("Metrics as dataclasses, and choices of their parameters.")
         + "\nfrom dataclasses import dataclass\n"
         "from typing import ClassVar, Literal\n\nfrom gradewire.metrics.base import Metric\n"
         f"\n{_all([*types.enums, *names])}\n{aliases}{classes}\n\n"
@@ -266,7 +266,7 @@ def metrics_module(types: Types) -> str:
 def _metric_class(metric: Message) -> str:
     fields = [(each.name, _attribute(each), each.hint) for each in metric.fields]
     if prepared := next((each.name for each in metric.fields if "prepared" in each.allowed.split(", ")), ""):
-        text = f"Reference set for {prepared}=prepared; setting it implies that. None: the call's. A call has one set."
+        text = f"Reference set; setting it implies {prepared}=prepared. None means the call's set. A call has one set."
         fields.append(("reference_set", text, "str"))
     flags = []
     for need in metric.listed("Needs"):
@@ -287,9 +287,9 @@ def _metric_class(metric: Message) -> str:
 
 
 def _attribute(parameter: Field) -> str:
-    """Return a parameter's text, allowed values and default, or a reference to the same ones, for a docstring."""
+    """Return a parameter's docstring: description, allowed values and default, or the metric that has the same."""
     if parameter.same_as:
-        return f"As in `{parameter.same_as}`."
+        return f"Same as in `{parameter.same_as}`."
     default = f" Default: {parameter.default}." if parameter.default else ""
     if parameter.hint == "bool":
         return f"{parameter.text}{default}"
@@ -309,7 +309,7 @@ def _docstring(comment: Comment, attributes: Iterable[tuple[str, str]]) -> str:
 
 
 def _python_words(text: str) -> str:
-    """Replace words of the wire format by those of the client."""
+    """Replace wire format names with the client's names."""
     text = re.sub(r"\b(WARNING|STATUS)_(?=[A-Z])", "", text)
     return text.replace("References.Prepare", "`prepare`").replace("Models.List", "the model list")
 
@@ -329,7 +329,7 @@ def _wrapped(text: str, indent: int, hanging: int | None = None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a string of a table as an argument, wrapped over several lines if it is long."""
+    """Return code that passes a string as an argument, wrapped over several lines if it is long."""
     pieces = textwrap.wrap(text, _WIDTH - 20, break_on_hyphens=False, drop_whitespace=False) or [""]
     return "            " + "\n            ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces) + ",\n"
 
@@ -339,10 +339,10 @@ def _all(names: Iterable[str]) -> str:
 
 
 def with_tables(page: str, types: Types) -> str:
-    """Put the tables of metrics, parts and parameters between the marks of a page of the documentation.
+    """Insert the tables of metrics, parts and parameters between a documentation page's markers.
 
     Raises:
-        ValueError: The page lacks the marks of a table.
+        ValueError: The page lacks a table's markers.
     """
     tables = {"metrics": _metric_rows(types, page), "parts": _part_rows(types), "parameters": _parameter_rows(types)}
     for name, rows in tables.items():
@@ -350,7 +350,7 @@ def with_tables(page: str, types: Types) -> str:
         before, found, rest = page.partition(start)
         _, closed, after = rest.partition(end)
         if not found or not closed:
-            raise ValueError(f"metrics.md lacks the marks of its table {name}")
+            raise ValueError(f"metrics.md lacks the start or end marker of the table {name}")
         lines = "".join("| " + " | ".join(row) + " |\n" for row in rows)
         page = f"{before}{start}\n{lines}\n{end}{after}"
     return page
@@ -365,7 +365,7 @@ def _metric_rows(types: Types, page: str) -> Iterator[tuple[str, ...]]:
             short = _SENTENCE_END.split(metric.comment.text, maxsplit=1)[0].removesuffix(".")
             reads = _PAGE.sub(r"[\1](\2)", tags.get("Reads", ""))
             described = (tags["Range"], reads, tags.get("Verdict", ""), short)
-            # A metric without a section of its own has all it says in this table.
+            # Link only to metrics that have a section on the page.
             yield (
                 (f"[`{metric.name}`](#{metric.name})" if f"\n## `{metric.name}`\n" in page else f"`{metric.name}`"),
                 *described,
@@ -393,5 +393,5 @@ def _parameter_rows(types: Types) -> Iterator[tuple[str, ...]]:
                 title = ""
         for other in dict.fromkeys(each.same_as for each in metric.fields if each.same_as):
             names = ", ".join(f"`{each.name}`" for each in metric.fields if each.same_as == other)
-            yield title, names, "", "", f"as of `{by_class[other]}`"
+            yield title, names, "", "", f"same as for `{by_class[other]}`"
             title = ""

@@ -47,7 +47,7 @@ def test_a_store_that_is_cut_short_under_the_server_is_made_anew(
         again = score(stub)
         changed = sum(abs(a - b) > 2e-4 for a, b in zip(before * 2, after + again, strict=True))
         assert figure(f"store cut to {left_bytes} bytes: scores changed, of 40", changed, bound="== 0").holds
-        anew = [line["event"] for line in server.log() if "starts again empty" in line["event"]]
+        anew = [line["event"] for line in server.log() if "and is now empty" in line["event"]]
         assert len(anew) == 2  # once for each of the maps that were read; what is prepared was not asked for
         assert server.http("/healthz")[1]["degraded"] == []
 

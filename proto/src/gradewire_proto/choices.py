@@ -45,7 +45,7 @@ class SyntheticMode(StrEnum):
 
 
 class Corpus(StrEnum):
-    """The references over which weights of rare words (idf) are counted."""
+    """References whose words are counted to weight rare words higher (idf)."""
 
     NONE = auto()
     REQUEST = auto()
@@ -69,7 +69,7 @@ class VqaConsensus(StrEnum):
 
 
 class VqaNormalise(StrEnum):
-    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
+    """Normalisation (articles, punctuation, number words) of unanimous answers."""
 
     OFFICIAL = auto()
     ALWAYS = auto()
@@ -83,14 +83,17 @@ class MeteorSynonyms(StrEnum):
 
 
 class LabelValue(StrEnum):
-    """Rules that turn the probabilities of a scale's labels into one value."""
+    """Rules that turn label probabilities into one value."""
 
     MOST_PROBABLE = auto()
     EXPECTED = auto()
 
 
 class BinaryQuestions(StrEnum):
-    """The grader of answers to binary questions (the most common reference is yes or no)."""
+    """Methods to grade answers to binary questions.
+
+    A question is binary if its most common reference is yes or no.
+    """
 
     JUDGE = auto()
     RULE = auto()
@@ -120,9 +123,9 @@ class JudgeGuard(StrEnum):
 
 
 class ShownReferences(StrEnum):
-    """References to show a judge if several are aliases, each of them a right answer.
+    """References to show a judge if they are aliases (each of them is a right answer).
 
-    Annotators' votes are always all shown.
+    The judge always sees all annotators' votes.
     """
 
     CLOSEST = auto()
@@ -138,7 +141,7 @@ class LavePreset(StrEnum):
 
 
 class GradeStyle(StrEnum):
-    """The judge's work before it grades."""
+    """The judge's steps before it grades."""
 
     MATCH = auto()
     EXTRACT = auto()
@@ -160,7 +163,10 @@ class CompareMode(StrEnum):
 
 
 class CompareDecision(StrEnum):
-    """The verdicts of both orders that make an answer win."""
+    """Rules for the winner.
+
+    The judge gives one verdict for each order of the two answers.
+    """
 
     BOTH = auto()
     MAJORITY = auto()

@@ -1,4 +1,4 @@
-"""Names, choices and comments that the protos give to metric parameters."""
+"""Look up choices of metric parameters, and comments, from the protos."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def choices(enum: EnumDescriptor) -> dict[int, str]:
 
 
 def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
-    """Return the numbers of the choices of a metric's parameter, by name; empty for a parameter of another kind."""
+    """Return the enum numbers that a metric's parameter accepts, by name; empty if the parameter is not an enum."""
     if field.enum_type is None:
         return {}
     taken = next(each.allowed for each in PARAMETERS[metric] if each.name == field.name).split(", ")
@@ -40,7 +40,7 @@ def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
 
 @cache
 def all_comments() -> Mapping[str, str]:
-    """Return comments, each on one line, by the full name of service, method, message, field, enum or value."""
+    """Return the protos' comments, without line breaks, by the full name of a service, method, message or field."""
     text = files("gradewire_proto.v1").joinpath("comments.json").read_text("utf-8")
     found: dict[str, str] = json.loads(text)
     return MappingProxyType(found)

@@ -26,4 +26,4 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }
-"""Meanings of the codes, for --help and docs/reference/command.md; 130 and 141 are a shell's for SIGINT and SIGPIPE."""
+"""Meanings of exit codes, for --help and docs/reference/command.md. 130 and 141 match a shell's SIGINT and SIGPIPE."""

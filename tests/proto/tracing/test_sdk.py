@@ -145,7 +145,7 @@ def test_a_collector_that_is_away_holds_nothing_up_and_each_record_is_counted_on
     assert registry.get_sample_value("tested_telemetry_dropped_total", kind) == 20
     assert registry.get_sample_value("tested_telemetry_exported_total", kind) == 0
     ours = [record.getMessage() for record in caplog.records if record.name == "gradewire_proto.tracing.sdk"]
-    assert ours == ["spans are dropped, because the collector is down or too slow; logged once"]
+    assert ours == ["dropping spans, because the collector is down or too slow; this is logged once"]
 
 
 def test_a_collector_that_comes_back_is_logged_and_counted(

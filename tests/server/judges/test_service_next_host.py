@@ -105,7 +105,7 @@ async def test_another_judge_is_known_also_where_the_new_host_could_not_open_it_
 
 async def test_without_a_host_a_question_waits_and_is_then_told_so(house: ServedHost) -> None:
     process = house.process(away_s=0.2)
-    with pytest.raises(JudgeUnavailableError, match="is not running; another one is starting"):
+    with pytest.raises(JudgeUnavailableError, match="is not running; a new process is starting"):
         await process.open("scripted")
     process = house.process()
     opening = asyncio.create_task(process.open("scripted"))

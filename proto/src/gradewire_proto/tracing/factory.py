@@ -1,4 +1,4 @@
-"""Open tracing in a process whose OpenTelemetry may be missing or too old."""
+"""Open tracing, if OpenTelemetry is installed and recent enough."""
 
 import logging
 import os
@@ -21,8 +21,8 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
     from prometheus_client import Counter  # noqa: PLC0415 - commands trace without it
 
     texts = {
-        "exported": "Spans and evaluation events that a collector took.",
-        "dropped": "Spans and evaluation events that found no room or no collector.",
+        "exported": "Spans and evaluation events that a collector accepted.",
+        "dropped": "Spans and evaluation events dropped because the queue was full or the collector down.",
     }
     families = {
         outcome: Counter(f"{prefix}_telemetry_{outcome}", text, ["kind"], registry=registry)
@@ -41,7 +41,7 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
 def open_tracing(
     settings: TracingSettings, service: str, count: Callable[[str, str, int], None] | None = None
 ) -> "Tracing | None":
-    """Open tracing for a process of that name; log a warning and return None if it cannot be opened."""
+    """Open tracing for the process named `service`. If that fails, log the reason and return None."""
     try:
         # The import brings OpenTelemetry's SDK, which a process without tracing does not load.
         from gradewire_proto.tracing.sdk import Tracing  # noqa: PLC0415

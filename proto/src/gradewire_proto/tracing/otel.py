@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _W3C: Final = TraceContextTextMapPropagator()
 _MAX_CHARACTERS: Final = 512
-"""Longest header to read; the library would log each longer one."""
+"""Maximum length of a header to parse. The library would log each longer header."""
 
 OnResult = Callable[[str, int | None, Any], None]
-"""A function of the metric's name, the position of the item, and its result."""
+"""A function that receives the metric's name, the item's position, and the result."""
 
 
 def context_of(traceparent: str, tracestate: str = "") -> Context:
-    """Return the context that a caller sent; an empty one if it cannot be parsed."""
+    """Return the context from a caller's headers; an empty context if they cannot be parsed."""
     if not traceparent or len(traceparent) > _MAX_CHARACTERS:
         return Context()
     carrier = {TRACEPARENT_KEY: traceparent}
@@ -54,13 +54,13 @@ def context_of(traceparent: str, tracestate: str = "") -> Context:
 
 
 def span_context_of(traceparent: str) -> SpanContext | None:
-    """Return the span in a traceparent; None if it names none."""
+    """Return the span that a traceparent names, or None."""
     found = get_current_span(context_of(traceparent)).get_span_context()
     return found if found.is_valid else None
 
 
 def metadata_of(span: ApiSpan) -> tuple[tuple[str, str], ...]:
-    """Return the headers that make a span the parent of a call; empty for an invalid span."""
+    """Return headers that make a span the parent of a call; empty if the span is invalid."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, set_span_in_context(span, Context()))
     return tuple(carrier.items())
@@ -77,7 +77,7 @@ def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
 
 
 class OtelSpan(Span):
-    """A span of OpenTelemetry's API, with children from the same tracer; emits events only with `on_result`."""
+    """A span of OpenTelemetry's API, with children from the same tracer. It emits events only with `on_result`."""
 
     __slots__ = ("_failed", "_token", "_tracer", "on_result", "span")
 
@@ -96,7 +96,7 @@ class OtelSpan(Span):
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> "OtelSpan":
-        """Start a child span, as `Span.child`."""
+        """Start a child span; see `Span.child`."""
         kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
         above = set_span_in_context(self.span, Context())
         made = self._tracer.start_span(name, above, kind, attributes, start_time=start_ns or None)
@@ -127,16 +127,16 @@ class OtelSpan(Span):
             self.on_result(metric, index, result)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Return the trace context, as `Span.metadata`."""
+        """Return the trace context; see `Span.metadata`."""
         return metadata_of(self.span)
 
     def exemplar(self) -> dict[str, str]:
-        """Return the exemplar that links a metric to the trace."""
+        """Return a Prometheus exemplar that links a metric to this span."""
         context = self.span.get_span_context()
         return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
     def end(self, end_ns: int = 0) -> None:
-        """End the span, as `Span.end`."""
+        """End the span; see `Span.end`."""
         self.span.end(end_ns or None)
 
     def __enter__(self) -> Self:

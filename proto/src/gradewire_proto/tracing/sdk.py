@@ -25,7 +25,7 @@ from gradewire_proto.tracing.settings import TracingSettings, has_events, protoc
 from gradewire_proto.tracing.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
 
 Count = Callable[[str, str, int], None]
-"""A function of "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
+"""A function that receives "exported" or "dropped", the record type ("span" or "event"), and the record count."""
 _log = logging.getLogger(__name__)
 _MAX_SPANS: Final = 2048
 _MAX_EVENTS: Final = 4096
@@ -40,9 +40,9 @@ _EXPORTERS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_htt
 
 
 class _Outbox:
-    """An exporter that limits and counts the records of one kind on their way to a collector.
+    """An exporter that limits and counts records of one type on their way to a collector.
 
-    The SDK's queue drops records without counting them, so `admit` comes before the queue.
+    The SDK's queue drops records without counting them, so call `admit` before you queue a record.
     """
 
     def __init__(self, kind: str, max_records: int, exporter: Any, count: Count | None) -> None:
@@ -61,7 +61,7 @@ class _Outbox:
         return False
 
     def export(self, batch: Sequence[Any]) -> Any:
-        """Export admitted records, as the SDK's exporters do."""
+        """Export admitted records, like the SDK's exporters."""
         exported = False
         try:
             result = self._exporter.export(batch)
@@ -76,7 +76,7 @@ class _Outbox:
         self._note(number, exported=exported)
 
     def shutdown(self) -> None:
-        """Stop a running export; pending records are dropped."""
+        """Stop a running export and drop pending records."""
         if not self._closed:
             self._closed = True
             self._exporter.shutdown()
@@ -89,7 +89,7 @@ class _Outbox:
             _log.warning(
                 "the collector accepts %ss again"
                 if exported
-                else "%ss are dropped, because the collector is down or too slow; logged once",
+                else "dropping %ss, because the collector is down or too slow; this is logged once",
                 self._kind,
             )
 
@@ -108,7 +108,7 @@ class _Spans(BatchSpanProcessor):
 
 
 class _Events:
-    """Evaluation events, emitted a little later by a thread, because creating them would delay the call."""
+    """Evaluation events. A thread emits them a little later, because creating them would delay the call."""
 
     def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
         batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
@@ -140,14 +140,14 @@ class _Events:
                 describe, evaluated = self._waiting.popleft()
                 try:
                     emit(self._logger, describe(), evaluated)
-                except Exception:  # noqa: BLE001 - an event that cannot be made must not stop all later ones
+                except Exception:  # noqa: BLE001 - a faulty event must not stop all later events
                     _log.exception("an event was lost because of a defect")
                     self._outbox.leave(1, exported=False)
                 time.sleep(0)  # yield the interpreter to the event loop, which would otherwise wait 5 ms
 
 
 class Tracing:
-    """The providers of a process, none of them global; opened by `open_tracing`."""
+    """A process's providers, which are not OpenTelemetry's global providers. `open_tracing` opens them."""
 
     def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
         process: dict[str, str | int] = {SERVICE_NAME: service, SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
@@ -172,14 +172,14 @@ class Tracing:
             self._events = _Events(events, most, self.logs)
 
     def begin(self, name: str, traceparent: str, tracestate: str, attributes: Mapping[str, Value]) -> OtelSpan:
-        """Start the span of a call to this process, with the caller's span as parent."""
+        """Start the span of a call to this process, with the caller's span as its parent."""
         context = context_of(traceparent, tracestate)
         return OtelSpan(self.tracer, self.tracer.start_span(name, context, SpanKind.SERVER, attributes))
 
     def emit_results(
         self, call: OtelSpan, describe: Callable[[str, int | None, Any], Evaluation], *evaluated: str
     ) -> None:
-        """Emit an event for each further result of a sampled call.
+        """Emit an event for each result of a sampled call from now on.
 
         The parent of the events is the first valid traceparent in `evaluated`, else the call.
         """
@@ -211,11 +211,11 @@ def _setting(variable: str, default: int) -> int:
 
 
 def _exporter(signal: str, settings: TracingSettings) -> Any:
-    """Return the exporter of "TRACES" or "LOGS"; raise ValueError for an unknown protocol."""
+    """Return the exporter for "TRACES" or "LOGS"; raise ValueError if the protocol is unknown."""
     protocol = protocol_of(signal)
     if protocol not in _EXPORTERS:
         raise ValueError(f"{protocol!r} is not a collector's protocol: use grpc or http/protobuf")
-    # Each protocol has libraries that the other does not need.
+    # Look up the entry point instead of importing both exporters: only one protocol's libraries may be installed.
     (found,) = entry_points(group=f"opentelemetry_{signal.lower()}_exporter", name=_EXPORTERS[protocol])
     make = found.load()
     if not settings.endpoint:

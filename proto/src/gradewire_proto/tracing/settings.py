@@ -1,4 +1,4 @@
-"""Settings of tracing for a process, and a check of OpenTelemetry's environment variables."""
+"""Tracing settings of a process, and a check of OpenTelemetry's environment variables."""
 
 import os
 import re
@@ -32,17 +32,17 @@ _VALUES: Final = (
         "otlp or none, the only supported exporters",
     ),
 )
-"""Names of OpenTelemetry's variables, patterns of their values, and the same in words."""
+"""Names of OpenTelemetry's variables, patterns for their values, and descriptions of these values."""
 _FILES: Final = "OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"
 
 
 @dataclass(frozen=True, slots=True)
 class TracingSettings:
-    """The collector of traces and the sampled share. OpenTelemetry's own variables set the rest.
+    """The collector of traces and the sampled share. OpenTelemetry's variables set all other options.
 
     Attributes:
-        endpoint: Base URL of a collector; empty: OTEL_EXPORTER_OTLP_ENDPOINT.
-        sample_ratio: Share of the traces that begin here to keep, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
+        endpoint: Base URL of a collector. If empty, OTEL_EXPORTER_OTLP_ENDPOINT.
+        sample_ratio: Share of traces to keep, 0 to 1, for traces that start here. OTEL_TRACES_SAMPLER overrides it.
     """
 
     endpoint: str = ""
@@ -61,25 +61,25 @@ def has_events(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def protocol_of(signal: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the protocol for "TRACES" or "LOGS" as the variables set it, which may be an unknown one."""
+    """Return the protocol that variables set for "TRACES" or "LOGS". It may be an unknown protocol."""
     names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """Return the fault of a collector's address, as a text to put after the setting's name; "" without one."""
+    """Return the fault of a collector's address, to print after the setting's name; "" if the address is valid."""
     if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
         return ""
     return f"{endpoint!r} is not a URL: use http://HOST:PORT, or https:// if the collector has a certificate"
 
 
 def captures_content(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the standard variable allows users' texts in events."""
+    """Return True if OpenTelemetry's variable for it allows users' texts in events."""
     return _is_set(environment, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Check the variables of OpenTelemetry that its SDK would replace silently or reject without their name.
+    """Check OpenTelemetry's variables. Its SDK would ignore wrong values silently, or reject them without a name.
 
     Raises:
         ValueError: A variable has a wrong value. The message names the variable and the allowed values.

@@ -10,10 +10,10 @@ TRACEPARENT_KEY: Final = "traceparent"
 TRACESTATE_KEY: Final = "tracestate"
 """HTTP headers and gRPC metadata that carry W3C trace context."""
 EVENTS_KEY: Final = "x-gradewire-evaluation-events"
-"""Metadata of a call. With `BY_CALLER`, the caller and not the server emits the events of the results."""
+"""Call metadata. If it is `BY_CALLER`, the caller emits the results' events instead of the server."""
 BY_CALLER: Final = "caller"
 EVALUATED_KEY: Final = "x-gradewire-evaluated-span"
-"""Metadata of a call: traceparent of the span whose answers it grades; by default the caller's span."""
+"""Call metadata: traceparent of the span that produced the graded answers; by default the caller's span."""
 
 RPC_SYSTEM: Final = "rpc.system.name"
 RPC_METHOD: Final = "rpc.method"
@@ -55,7 +55,7 @@ TOKENS: Final = "gradewire.tokens"
 CACHE_LEVEL: Final = "gradewire.cache.level"
 CACHE_HITS: Final = "gradewire.cache.hits"
 ANSWERED_FROM: Final = "gradewire.answered_from"
-"""Prefix of an attribute name, before a lower-case source; the value is the number of texts from that source."""
+"""Prefix of an attribute name that ends with a lower-case source. The value is the number of texts from that source."""
 QUEUE_S: Final = "gradewire.queue_s"
 INFERENCE_S: Final = "gradewire.inference_s"
 SHARED_BY: Final = "gradewire.batch.shared_by"
@@ -80,19 +80,19 @@ CORPUS: Final = "corpus"
 CACHE: Final = "cache"
 BATCH: Final = "batch"
 JUDGE_RUN: Final = "judge run"
-"""Names of spans that are not a call's. A call's span has the name of its method."""
+"""Names of all spans except those of calls. A call's span has the name of its method."""
 
 
 Value: TypeAlias = str | int | float | bool | Sequence[str]
 
 
 class Span(AbstractContextManager["Span"], Protocol):
-    """A traced piece of work. As a context manager it is the current span until it ends."""
+    """A traced piece of work. As a context manager, a span is the current span until it ends."""
 
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> Self:
-        """Start a child at nanoseconds since 1970 (0: now). With `calls_out`, another process does the work."""
+        """Start a child at nanoseconds since 1970 (0 means now). With `calls_out`, another process does the work."""
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute."""
@@ -107,10 +107,10 @@ class Span(AbstractContextManager["Span"], Protocol):
         """Record a result of the span's call."""
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Return W3C trace context for a call within the span, as names and values of headers."""
+        """Return W3C trace context for a call within the span, as header names and values."""
 
     def end(self, end_ns: int = 0) -> None:
-        """End the span at nanoseconds since 1970; 0: now."""
+        """End the span at nanoseconds since 1970 (0 means now)."""
 
 
 _MAX_EXPLANATION: Final = 4096
@@ -121,8 +121,8 @@ class Evaluation:
     """A result of a metric, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status in capitals of a result without a score, else empty.
-        label: "correct", "incorrect", or the winner of a pair; empty if the metric gives no verdict.
+        error_type: Status, in capitals, if the result has no score; else empty.
+        label: "correct", "incorrect", or the winner of a pair; empty if the metric has no verdict.
         line: Metric identifier that reproduces the score; empty if unknown.
     """
 
@@ -135,7 +135,7 @@ class Evaluation:
     line: str = ""
 
     def attributes(self) -> dict[str, str | float | int]:
-        """Return the event's attributes, with no value and no label without a score."""
+        """Return the event's attributes. Without a score, they include no value and no label."""
         found: dict[str, str | float | int] = {EVALUATION_NAME: self.name}
         if self.score is None or self.error_type:
             found[ERROR_TYPE] = self.error_type or "UNKNOWN"
@@ -184,10 +184,10 @@ def record_result(metric: str, index: int | None, result: object) -> None:
 def record_batch(
     name: str, waiting: Iterable[Span | None], *, start_ns: int, end_ns: int, attributes: Mapping[str, Value]
 ) -> None:
-    """Record work done once for several spans; None stands for a caller without tracing.
+    """Record work done once for several spans; None is a caller without tracing.
 
-    The work becomes a child of the first span and is linked with the others: as a child of each it would count several
-    times.
+    The work becomes a child of the first span and a link of all other spans. As a child of each span, it would count
+    several times.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

@@ -96,9 +96,9 @@ class Pair(_message.Message):
     question: _builtins.str
     """The question or instruction. Blank is STATUS_INVALID_INPUT."""
     answer_a: _builtins.str
-    """If either answer is blank or has no letter or digit: STATUS_EMPTY_PREDICTION. Answers that look the same tie without a judge;
-    so do
-    answers that the judge would see as the same (WARNING_TRUNCATED, WARNING_MASKED).
+    """If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
+    same tie without a judge. So do answers that would look the same to the judge after cutting or masking
+    (WARNING_TRUNCATED, WARNING_MASKED).
     """
     answer_b: _builtins.str
     group: _builtins.str
@@ -152,9 +152,9 @@ class OrderVerdict(_message.Message):
     first: Global___PairAnswer.ValueType
     """The answer shown first."""
     winner: Global___Winner.ValueType
-    """The most probable winner; a tie if both answers are equally probable; unset if no verdict could be read."""
+    """The most probable winner; a tie if both answers are equally probable; unset if the server could not read a verdict."""
     probability_a: _builtins.float
-    """The three probabilities sum to 1; absent if no verdict could be read."""
+    """The three probabilities sum to 1; absent if the server could not read a verdict."""
     probability_b: _builtins.float
     probability_tie: _builtins.float
     label_mass: _builtins.float
@@ -162,7 +162,7 @@ class OrderVerdict(_message.Message):
     reason: _builtins.str
     """The judge's text before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters."""
     extracted: _builtins.bool
-    """True if no verdict could be read after the reason, so it was taken from the reason."""
+    """True if the server could not read a verdict after the reason, so it took the verdict from the reason."""
     def __init__(
         self,
         *,
@@ -227,7 +227,7 @@ class PairResult(_message.Message):
     message: _builtins.str
     """Same as MetricResult.message."""
     probability_a: _builtins.float
-    """Means over both orders; absent if one order could not be read, or if no judge was needed."""
+    """Means over both orders; absent if the server could not read one order's verdict, or needed no judge."""
     probability_b: _builtins.float
     probability_tie: _builtins.float
     decided_by: _builtins.str
@@ -240,8 +240,8 @@ class PairResult(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___OrderVerdict]:
-        """A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty if no judge was needed, or it did not
-        answer.
+        """The verdict with A first, then the verdict with B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty
+        if the server needed no judge, or the judge did not answer.
         """
 
     @_builtins.property
@@ -305,7 +305,7 @@ class CompareRequest(_message.Message):
     """Same as ScoreRequest.priority."""
     @_builtins.property
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Pair]:
-        """At most Limits.max_items_per_request. May be empty: then the response is empty too."""
+        """At most Limits.max_items_per_request. If empty, the response is empty too."""
 
     @_builtins.property
     def parameters(self) -> _types_pb2.CompareParameters: ...
@@ -338,7 +338,7 @@ class CompareResponse(_message.Message):
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PairResult]: ...
     @_builtins.property
     def provenance(self) -> _types_pb2.Provenance:
-        """MetricSpec.compare with every default filled in; its line reproduces the verdicts."""
+        """MetricSpec.compare with every default filled in. `line` reproduces the verdicts."""
 
     def __init__(
         self,
@@ -406,7 +406,7 @@ class CompareStreamRequest(_message.Message):
     PAIRS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def config(self) -> Global___CompareStreamConfig:
-        """The first message, and only that one."""
+        """Only in the first message."""
 
     @_builtins.property
     def pairs(self) -> Global___CompareStreamPairs: ...
@@ -436,7 +436,7 @@ class CompareStreamResponse(_message.Message):
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PairResult]: ...
     @_builtins.property
     def provenance(self) -> _types_pb2.Provenance:
-        """In the first message, which the server sends before it reads pairs; absent in the others."""
+        """Only in the first message. The server sends this message before it reads pairs."""
 
     def __init__(
         self,
@@ -466,7 +466,7 @@ class ChatTurn(_message.Message):
     text: _builtins.str
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
-        """For the user's last turn only; the judge sees them before the text."""
+        """Only for the user's last turn. The judge sees the images before the text."""
 
     def __init__(
         self,
@@ -494,17 +494,16 @@ class CompleteRequest(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     max_tokens: _builtins.int
-    """Longest answer, 1 to 4 096; 0 means 512."""
+    """Maximum length of the answer, 1 to 4 096 tokens. 0 means 512."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatTurn]:
-        """1 to 256, with at most Limits.max_item_bytes of text together. The last one is the user's, or the assistant's after the
-        user's, for
-        the judge to continue.
+        """1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's; or the
+        assistant's, after the user's, and the judge continues it.
         """
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """At most 4 texts of 1 to 256 bytes that end the answer. The answer does not include them."""
+        """At most 4 strings of 1 to 256 bytes. The answer ends before the first of them."""
 
     def __init__(
         self,
@@ -541,9 +540,9 @@ class CompleteResponse(_message.Message):
     message: _builtins.str
     """Same as MetricResult.message."""
     text: _builtins.str
-    """Without white space at either end; may be empty. Set only with STATUS_OK."""
+    """The answer, without white space at either end. It may be empty. Set only with STATUS_OK."""
     complete: _builtins.bool
-    """True if the answer ended by itself or at a `stop`, not at `max_tokens`."""
+    """True if the answer ended naturally or at a `stop`, not at `max_tokens`."""
     prompt_tokens: _builtins.int
     """Absent if the judge's server does not report it."""
     generated_tokens: _builtins.int
@@ -596,7 +595,7 @@ class DecisionOption(_message.Message):
     LABEL_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     label: _builtins.str
-    """Name of the option. Responses do not contain it: probabilities come in the order of the options."""
+    """Name of the option. Responses do not repeat it, because probabilities come in the order of the options."""
     description: _builtins.str
     """Meaning of the option; empty if the label is enough."""
     def __init__(
@@ -623,7 +622,7 @@ class DecisionQuestion(_message.Message):
     """The question about the state. Blank is an error."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
-        """2 to 26, with distinct labels of 1 to 256 bytes."""
+        """2 to 26 options, with distinct labels of 1 to 256 bytes."""
 
     def __init__(
         self,
@@ -649,10 +648,12 @@ class DecideRequest(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     state: _builtins.str
-    """Subject of the questions. If it is too long for the judge, its end is cut, with WARNING_TRUNCATED. Blank is an error."""
+    """Subject of the questions. If it is too long for the judge, the server cuts its end and warns with
+    WARNING_TRUNCATED. Blank is an error.
+    """
     @_builtins.property
     def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionQuestion]:
-        """1 to 64, with at most Limits.max_item_bytes of text together with the state."""
+        """1 to 64 questions. Questions and state together have at most Limits.max_item_bytes of text."""
 
     def __init__(
         self,
@@ -692,7 +693,7 @@ class Decision(_message.Message):
     retry_after_s: _builtins.float
     @_builtins.property
     def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """One per option, in their order; they sum to 1. Set only with STATUS_OK."""
+        """One per option, in the order of the options, with a sum of 1. Set only with STATUS_OK."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
@@ -744,7 +745,7 @@ class DecideResponse(_message.Message):
     model_digest: _builtins.str
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
-        """One per question, in their order."""
+        """One per question, in the order of the questions."""
 
     def __init__(
         self,

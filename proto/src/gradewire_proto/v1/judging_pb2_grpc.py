@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class JudgingStub:
-    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
+    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    judge is available.
     """
 
     def __init__(self, channel):
@@ -58,13 +59,13 @@ class JudgingStub:
 
 
 class JudgingServicer:
-    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
+    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    judge is available.
     """
 
     def Compare(self, request, context):
-        """Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
-        pair
-        twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+        """Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
+        judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
         Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -72,30 +73,29 @@ class JudgingServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CompareStream(self, request_iterator, context):
-        """First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
-        done, not
-        in order. Errors and flow as Scoring.ScoreStream.
+        """The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
+        sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Complete(self, request, context):
-        """Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
-        possible.
-        The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
-        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
-        UNAVAILABLE
-        as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
+        """Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
+        possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
+        scope for judges.
+        Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
+        PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
+        fails, the response's status says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Decide(self, request, context):
-        """Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
-        its
-        options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
+        """Return the judge's probability of each option, for questions about one state. The judge sees each question
+        separately, with its options in order. A question that fails does not fail the others. Requires the scope for
+        judges. A question counts as an item. Errors are the same as for Complete.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,7 +133,8 @@ def add_JudgingServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Judging:
-    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
+    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    judge is available.
     """
 
     @staticmethod

@@ -29,7 +29,7 @@ class _ModelStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelState
     MODEL_STATE_LOADED: _ModelState.ValueType  # 1
     """Ready to score."""
     MODEL_STATE_BUILT: _ModelState.ValueType  # 2
-    """In the model repository; the first use loads it."""
+    """In the model repository, but not loaded. The first use loads it."""
     MODEL_STATE_MISSING: _ModelState.ValueType  # 3
     """Known, but not built: see `how_to_get`."""
     MODEL_STATE_BROKEN: _ModelState.ValueType  # 4
@@ -41,7 +41,7 @@ MODEL_STATE_UNSPECIFIED: ModelState.ValueType  # 0
 MODEL_STATE_LOADED: ModelState.ValueType  # 1
 """Ready to score."""
 MODEL_STATE_BUILT: ModelState.ValueType  # 2
-"""In the model repository; the first use loads it."""
+"""In the model repository, but not loaded. The first use loads it."""
 MODEL_STATE_MISSING: ModelState.ValueType  # 3
 """Known, but not built: see `how_to_get`."""
 MODEL_STATE_BROKEN: ModelState.ValueType  # 4
@@ -107,26 +107,28 @@ class Model(_message.Message):
     state: Global___ModelState.ValueType
     message: _builtins.str
     how_to_get: _builtins.str
-    """The command that makes the model available; empty if it is."""
+    """The command that makes the model available; empty if the model is available."""
     is_default: _builtins.bool
-    """True for the models that an empty `model` parameter selects: one encoder, one grader and one judge."""
+    """True for the models that an empty `model` parameter selects. One encoder, one grader and one judge are defaults."""
     dims: _builtins.int
     max_tokens: _builtins.int
-    """Longer texts are cut at this length, with WARNING_TRUNCATED."""
+    """Maximum length of a text, in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED."""
     licence: _builtins.str
     numeric_class: _builtins.str
-    """Numeric class: fp32-cpu, … It is part of the digest: scores of different classes never share cache entries."""
+    """Numeric class, such as fp32-cpu. The digest includes it, so scores of different classes never share cache entries."""
     kind: _builtins.str
     """"encoder", "grader" or "judge"."""
     sees_images: _builtins.bool
     """True for a judge that accepts pictures."""
     @_builtins.property
     def remarks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Notes to read before use: for tests only, agrees less with annotators than a cheaper metric, …"""
+        """Notes to read before use, such as "for tests only" or "agrees less with annotators than a cheaper metric"."""
 
     @_builtins.property
     def without_metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Metrics that an encoder cannot compute, by name, with the reason: correctness without a fit, bertscore without token vectors."""
+        """Reason by metric, for metrics that an encoder cannot compute: correctness without a fit, bertscore without token
+        vectors.
+        """
 
     def __init__(
         self,
@@ -215,7 +217,7 @@ class Metric(_message.Message):
     needs_judge: _builtins.bool
     """True for metrics whose model is a judge."""
     advice: _builtins.str
-    """Comparison with cheaper metrics, if measured; read it before you pay for this one."""
+    """Comparison with cheaper metrics, if measured. Read it before you pay for this metric."""
     needs_grader: _builtins.bool
     """True for metrics whose model is a grader."""
     @_builtins.property
@@ -261,16 +263,15 @@ class Limits(_message.Message):
     max_items_per_request: _builtins.int
     max_metrics_per_request: _builtins.int
     max_references_per_item: _builtins.int
-    """An item with more is STATUS_INVALID_INPUT."""
+    """An item with more references is STATUS_INVALID_INPUT."""
     max_item_bytes: _builtins.int
-    """Sum of all strings of an item, in UTF-8; a larger item is STATUS_INVALID_INPUT."""
+    """Maximum size of an item's strings together, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT."""
     max_message_bytes: _builtins.int
     stream_window_items: _builtins.int
-    """Items of one stream in progress at a time."""
+    """Maximum number of a stream's items in progress at a time."""
     max_windows: _builtins.int
-    """Maximum number of windows of a prediction that smile compares, within its first max_prediction_words words. The first window
-    of each
-    reference length always counts, even beyond max_windows.
+    """Maximum number of windows that smile compares in the first max_prediction_words words of a prediction. The first
+    window of each reference length always counts, even beyond this maximum.
     """
     max_prediction_words: _builtins.int
     def __init__(

@@ -47,7 +47,7 @@ class ModelsServicer:
     """
 
     def List(self, request, context):
-        """List models, metrics and limits. Cheap enough to call at the start of every job.
+        """List models, metrics and limits. The call is cheap, so you can make it at the start of every job.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

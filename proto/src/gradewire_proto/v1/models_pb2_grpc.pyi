@@ -34,7 +34,7 @@ class ModelsStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelsAsyncStub: ...
     List: _grpc.UnaryUnaryMultiCallable[_models_pb2.ListModelsRequest, _models_pb2.ListModelsResponse]
-    """List models, metrics and limits. Cheap enough to call at the start of every job."""
+    """List models, metrics and limits. The call is cheap, so you can make it at the start of every job."""
 
 @_typing.type_check_only
 class ModelsAsyncStub(ModelsStub):
@@ -42,7 +42,7 @@ class ModelsAsyncStub(ModelsStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     List: _aio.UnaryUnaryMultiCallable[_models_pb2.ListModelsRequest, _models_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """List models, metrics and limits. Cheap enough to call at the start of every job."""
+    """List models, metrics and limits. The call is cheap, so you can make it at the start of every job."""
 
 class ModelsServicer(metaclass=_abc_1.ABCMeta):
     """Lists the server's models, metrics and limits."""
@@ -53,6 +53,6 @@ class ModelsServicer(metaclass=_abc_1.ABCMeta):
         request: _models_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_models_pb2.ListModelsResponse, _abc.Awaitable[_models_pb2.ListModelsResponse]]:
-        """List models, metrics and limits. Cheap enough to call at the start of every job."""
+        """List models, metrics and limits. The call is cheap, so you can make it at the start of every job."""
 
 def add_ModelsServicer_to_server(servicer: ModelsServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -35,7 +35,9 @@ Global___SnapshotRequest: _TypeAlias = SnapshotRequest  # noqa: Y015
 
 @_typing.final
 class SnapshotResponse(_message.Message):
-    """Calls are those of all services except this one. The metrics in docs/operate/prometheus.md count the same way."""
+    """Counts include the calls of all services except this service. The metrics in docs/operate/prometheus.md count the
+    same way.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -80,16 +82,16 @@ class SnapshotResponse(_message.Message):
     phase: _builtins.str
     """"loading", "serving", "draining" or "stopping"."""
     calls: _builtins.int
-    """Finished calls, and those of them with a code other than OK."""
+    """Finished calls, and the number of them that ended with a code other than OK."""
     failed_calls: _builtins.int
     calls_in_flight: _builtins.int
     items: _builtins.int
-    """Items and entries received, and items that hold a permit now."""
+    """Items and entries received, and the number of them in progress now."""
     items_in_flight: _builtins.int
     admission_wait_s: _builtins.float
-    """Predicted wait of a small request now."""
+    """Predicted wait in seconds if a small request arrived now."""
     overload_s: _builtins.float
-    """Seconds for which small requests have been refused; 0 without overload."""
+    """Seconds since the server began to refuse small requests; 0 without overload."""
     judge_queue_items: _builtins.int
     """Pending prompts for judges."""
     cache_bytes: _builtins.int
@@ -102,16 +104,15 @@ class SnapshotResponse(_message.Message):
 
     @_builtins.property
     def latency_bounds_s(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Histogram of call durations: increasing upper bounds in seconds, and the calls in each bucket. There is one more count than
-        bounds,
-        for calls above the last bound.
+        """Histogram of call durations: increasing upper bounds in seconds, and the number of calls in each bucket. The last
+        count is for calls above the last bound.
         """
 
     @_builtins.property
     def latency_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
     def texts_by_source(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Answered texts by source: "memory", "disk", "redis", "joined", "computed"."""
+        """Number of answered texts by source: "memory", "disk", "redis", "joined", "computed"."""
 
     def __init__(
         self,

@@ -33,9 +33,9 @@ class ReferenceEntry(_message.Message):
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Same as Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer: another answer for
-        the same
-        question and reference fails the entry (STATUS_INVALID_INPUT), so the name of a set always means the same scores.
+        """Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer, so its
+        name always means the same scores. An entry with a different answer for the same question and reference fails
+        (STATUS_INVALID_INPUT).
         """
 
     def __init__(
@@ -64,27 +64,24 @@ class PrepareRequest(_message.Message):
     IMMUTABLE_FIELD_NUMBER: _builtins.int
     EXPECTED_DIGEST_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits. You can add to a set unless it is immutable,
-    but
-    never change its content. Empty: 32 hex digits over the content of this call, plus judge and prompt if they write synthetic
-    answers.
-    The client library names sets by the content of all its calls.
+    """Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
+    is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
+    of this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
+    content of all calls for the set.
     """
     immutable: _builtins.bool
-    """Freeze the set's corpus: it has these entries and no others. If the name already has other content, the server refuses the
-    call with
-    INVALID_ARGUMENT before it stores anything. It keeps such a corpus for all metrics. An entry that cannot be read or graded
-    refuses
-    the call, because an immutable set must be complete.
+    """Freeze the set's corpus: it has exactly these entries. If the set already has different content, the server refuses
+    the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
+    immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
     """
     expected_digest: _builtins.str
-    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the set in
-    several
-    calls; a last call without entries then reports if the set is complete. Empty: this call has all entries.
+    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
+    set in several calls. A last call without entries then reports if the set is complete. Empty means that this call
+    has all entries.
     """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
-        """At most Limits.max_items_per_request; a larger set is sent in several calls under one reference_set."""
+        """At most Limits.max_items_per_request. Send a larger set in several calls under one reference_set."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
@@ -114,7 +111,9 @@ Global___PrepareRequest: _TypeAlias = PrepareRequest  # noqa: Y015
 
 @_typing.final
 class SyntheticGeneration(_message.Message):
-    """Options for writing missing synthetic answers: one sentence for each reference, written once and kept by the set."""
+    """Options for writing missing synthetic answers. The judge writes one sentence for each reference, once, and the set
+    keeps it.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -144,7 +143,7 @@ Global___SyntheticGeneration: _TypeAlias = SyntheticGeneration  # noqa: Y015
 
 @_typing.final
 class EntrySyntheticAnswers(_message.Message):
-    """The synthetic answers that a set holds for an entry."""
+    """The synthetic answers that a set has for an entry."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -223,15 +222,16 @@ class PrepareProgress(_message.Message):
     synthetic_answers_generated: _builtins.int
     """Synthetic answers that the judge wrote in this call."""
     synthetic_answers_fallback: _builtins.int
-    """References that stand for themselves, because the judge found no good sentence in two tries or must not see them. Includes
-    those of
-    earlier calls; `failures` names them (STATUS_UNPARSABLE).
+    """References that serve as their own synthetic answers, because the judge wrote no good sentence in two tries or must
+    not see them. Includes references from earlier calls; `failures` lists them (STATUS_UNPARSABLE).
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete immutable set."""
+    """32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete
+    immutable set.
+    """
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
-        """Texts so far, by source."""
+        """Number of strings processed so far, by source."""
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntryFailure]:
@@ -243,11 +243,11 @@ class PrepareProgress(_message.Message):
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntrySyntheticAnswers]:
-        """Answers of the entries finished since the last message, with SyntheticGeneration.return_answers."""
+        """Synthetic answers for entries finished since the last message, with SyntheticGeneration.return_answers."""
 
     @_builtins.property
     def generation(self) -> _types_pb2.Provenance:
-        """Judge and prompt of the synthetic answers, under the name "synthetic"; in the last message."""
+        """Judge and prompt that wrote the synthetic answers, under the name "synthetic"; in the last message."""
 
     def __init__(
         self,

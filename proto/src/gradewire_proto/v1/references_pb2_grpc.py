@@ -47,11 +47,11 @@ class ReferencesServicer:
     """
 
     def Prepare(self, request, context):
-        """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
-        complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
-        the cache.
-        A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
-        Errors: those of Scoring.Score.
+        """Register a reference set and fill the cache with everything that the named metrics need. The server streams
+        progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
+        finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
+        much is in flight, the call waits for its turn.
+        Errors: the same as for Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

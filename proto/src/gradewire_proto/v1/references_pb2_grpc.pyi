@@ -34,11 +34,11 @@ class ReferencesStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReferencesAsyncStub: ...
     Prepare: _grpc.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]
-    """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
-    complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
-    the cache.
-    A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
-    Errors: those of Scoring.Score.
+    """Register a reference set and fill the cache with everything that the named metrics need. The server streams
+    progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
+    finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
+    much is in flight, the call waits for its turn.
+    Errors: the same as for Scoring.Score.
     """
 
 @_typing.type_check_only
@@ -47,11 +47,11 @@ class ReferencesAsyncStub(ReferencesStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Prepare: _aio.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]  # type: ignore[assignment]
-    """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
-    complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
-    the cache.
-    A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
-    Errors: those of Scoring.Score.
+    """Register a reference set and fill the cache with everything that the named metrics need. The server streams
+    progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
+    finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
+    much is in flight, the call waits for its turn.
+    Errors: the same as for Scoring.Score.
     """
 
 class ReferencesServicer(metaclass=_abc_1.ABCMeta):
@@ -63,11 +63,11 @@ class ReferencesServicer(metaclass=_abc_1.ABCMeta):
         request: _references_pb2.PrepareRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_references_pb2.PrepareProgress], _abc.AsyncIterator[_references_pb2.PrepareProgress]]:
-        """Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
-        complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
-        the cache.
-        A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
-        Errors: those of Scoring.Score.
+        """Register a reference set and fill the cache with everything that the named metrics need. The server streams
+        progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
+        finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
+        much is in flight, the call waits for its turn.
+        Errors: the same as for Scoring.Score.
         """
 
 def add_ReferencesServicer_to_server(servicer: ReferencesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

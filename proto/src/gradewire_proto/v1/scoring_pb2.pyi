@@ -27,17 +27,17 @@ class _Priority:
 class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
-    """By size: a small request goes before bulk work, a large one takes turns with it."""
+    """By size: a small request goes before bulk work, and a large request takes turns with bulk work."""
     PRIORITY_BULK: _Priority.ValueType  # 1
-    """Take turns with bulk work, even if small: for requests that nobody waits for."""
+    """Take turns with bulk work, even if the request is small. Use this if nobody waits for the response."""
 
 class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
     """Order of requests while the server has more work than it can do at once."""
 
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
-"""By size: a small request goes before bulk work, a large one takes turns with it."""
+"""By size: a small request goes before bulk work, and a large request takes turns with bulk work."""
 PRIORITY_BULK: Priority.ValueType  # 1
-"""Take turns with bulk work, even if small: for requests that nobody waits for."""
+"""Take turns with bulk work, even if the request is small. Use this if nobody waits for the response."""
 Global___Priority: _TypeAlias = Priority  # noqa: Y015
 
 @_typing.final
@@ -50,23 +50,23 @@ class ScoreRequest(_message.Message):
     OMIT_DIAGNOSTICS_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED. With
-    NAME@DIGEST
-    (8 to 32 of the hex digits of Provenance.corpus_digest), another corpus of the set is INVALID_ARGUMENT. A call keeps the
-    corpus with
-    which it began.
+    """Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and
+    CORPUS_PREPARED. With NAME@DIGEST (8 to 32 of the hex digits of Provenance.corpus_digest), the call is
+    INVALID_ARGUMENT if the set has a different corpus. A call uses the same corpus from start to end.
     """
     omit_diagnostics: _builtins.bool
     """Leave timing and cache_hits out of the response."""
     priority: Global___Priority.ValueType
-    """Can only lower the priority. By default, a small request goes before bulk work (streams, preparations, large requests)."""
+    """PRIORITY_BULK lowers the request's priority. By default, a small request goes before bulk work (streams,
+    preparations, large requests).
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Item]:
-        """At most Limits.max_items_per_request. May be empty: then the response is empty too."""
+        """At most Limits.max_items_per_request. If empty, the response is empty too."""
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """At least one, each with exactly one kind of parameters. An empty request may leave it out."""
+        """At least one metric; a request without items needs none."""
 
     def __init__(
         self,
@@ -97,10 +97,12 @@ class ItemResult(_message.Message):
     """Position of the item in the request, or its number in the stream, from 0."""
     id: _builtins.str
     complete: _builtins.bool
-    """True if no further result of this item follows; always true in Score."""
+    """True if this item has no more results to come; always true in Score."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricResult]:
-        """Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: the finished ones."""
+        """Score returns one result per metric, in the order of ScoreRequest.metrics; ScoreStream returns the finished
+        results.
+        """
 
     def __init__(
         self,
@@ -131,7 +133,7 @@ class ScoreResponse(_message.Message):
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """One per metric of the request, in its order."""
+        """One per metric, in the order of ScoreRequest.metrics."""
 
     def __init__(
         self,
@@ -203,7 +205,7 @@ class ScoreStreamRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def config(self) -> Global___ScoreStreamConfig:
-        """The first message, and only that one."""
+        """Only in the first message."""
 
     @_builtins.property
     def items(self) -> Global___ScoreStreamItems: ...
@@ -233,7 +235,7 @@ class ScoreStreamResponse(_message.Message):
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """In the first message, which the server sends before it reads items; empty in the others."""
+        """Only in the first message. The server sends this message before it reads items."""
 
     def __init__(
         self,

@@ -52,29 +52,25 @@ class ScoringServicer:
     """
 
     def Score(self, request, context):
-        """Score items x metrics. Results come in the order of the items. A bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
-        response
-        larger than Limits.max_message_bytes: says how many items fit);
+        """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+        error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-        UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
-        STATUS_TIMEOUT,
-        and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
-        much too
-        short deadline times out most of them, not the last few.
+        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
+        UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
+        server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
+        first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
+        a few.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScoreStream(self, request_iterator, context):
-        """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
-        done, not
-        in order. Errors as Score; each ends the stream, but results already sent are valid.
-        The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
-        slows
-        the writer down instead of filling memory.
+        """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
+        sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
+        results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
+        in progress, so a slow reader or encoder slows the writer down instead of filling memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,25 +34,21 @@ class ScoringStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
-    """Score items x metrics. Results come in the order of the items. A bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
-    response
-    larger than Limits.max_message_bytes: says how many items fit);
+    """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-    UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
-    STATUS_TIMEOUT,
-    and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
-    much too
-    short deadline times out most of them, not the last few.
+    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
+    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
+    server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
+    first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
+    a few.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
-    """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
-    done, not
-    in order. Errors as Score; each ends the stream, but results already sent are valid.
-    The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
-    slows
-    the writer down instead of filling memory.
+    """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
+    sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
+    results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
+    in progress, so a slow reader or encoder slows the writer down instead of filling memory.
     """
 
 @_typing.type_check_only
@@ -61,25 +57,21 @@ class ScoringAsyncStub(ScoringStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
-    """Score items x metrics. Results come in the order of the items. A bad item fails alone.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
-    response
-    larger than Limits.max_message_bytes: says how many items fit);
+    """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
+    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
     RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-    UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
-    STATUS_TIMEOUT,
-    and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
-    much too
-    short deadline times out most of them, not the last few.
+    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
+    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
+    server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
+    first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
+    a few.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
-    """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
-    done, not
-    in order. Errors as Score; each ends the stream, but results already sent are valid.
-    The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
-    slows
-    the writer down instead of filling memory.
+    """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
+    sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
+    results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
+    in progress, so a slow reader or encoder slows the writer down instead of filling memory.
     """
 
 class ScoringServicer(metaclass=_abc_1.ABCMeta):
@@ -91,17 +83,15 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request: _scoring_pb2.ScoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
-        """Score items x metrics. Results come in the order of the items. A bad item fails alone.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
-        response
-        larger than Limits.max_message_bytes: says how many items fit);
+        """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
+        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+        error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
         RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-        UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
-        STATUS_TIMEOUT,
-        and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
-        much too
-        short deadline times out most of them, not the last few.
+        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
+        UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
+        server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
+        first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
+        a few.
         """
 
     @_abc_1.abstractmethod
@@ -110,12 +100,10 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_scoring_pb2.ScoreStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scoring_pb2.ScoreStreamResponse], _abc.AsyncIterator[_scoring_pb2.ScoreStreamResponse]]:
-        """First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
-        done, not
-        in order. Errors as Score; each ends the stream, but results already sent are valid.
-        The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
-        slows
-        the writer down instead of filling memory.
+        """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
+        sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
+        results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
+        in progress, so a slow reader or encoder slows the writer down instead of filling memory.
         """
 
 def add_ScoringServicer_to_server(servicer: ScoringServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

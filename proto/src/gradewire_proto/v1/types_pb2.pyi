@@ -28,8 +28,8 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_UNSPECIFIED: _Status.ValueType  # 0
     STATUS_OK: _Status.ValueType  # 1
     STATUS_INVALID_INPUT: _Status.ValueType  # 2
-    """The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
-    references.
+    """The item is invalid: it has no reference, a blank reference or synthetic answers that do not match the references,
+    or it is too large.
     """
     STATUS_EMPTY_PREDICTION: _Status.ValueType  # 3
     """The prediction is empty or blank."""
@@ -48,7 +48,9 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_INTERNAL: _Status.ValueType  # 10
     """A defect of the server. Its log has the details under the request id."""
     STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
-    """The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
+    """The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
+    (Model.sees_images).
+    """
     STATUS_INCONSISTENT: _Status.ValueType  # 12
     """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 
@@ -58,8 +60,8 @@ class Status(_Status, metaclass=_StatusEnumTypeWrapper):
 STATUS_UNSPECIFIED: Status.ValueType  # 0
 STATUS_OK: Status.ValueType  # 1
 STATUS_INVALID_INPUT: Status.ValueType  # 2
-"""The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
-references.
+"""The item is invalid: it has no reference, a blank reference or synthetic answers that do not match the references,
+or it is too large.
 """
 STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
 """The prediction is empty or blank."""
@@ -78,7 +80,9 @@ STATUS_UNPARSABLE: Status.ValueType  # 9
 STATUS_INTERNAL: Status.ValueType  # 10
 """A defect of the server. Its log has the details under the request id."""
 STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
-"""The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
+"""The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
+(Model.sees_images).
+"""
 STATUS_INCONSISTENT: Status.ValueType  # 12
 """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
@@ -91,26 +95,30 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     DESCRIPTOR: _descriptor.EnumDescriptor
     WARNING_UNSPECIFIED: _Warning.ValueType  # 0
     WARNING_TRUNCATED: _Warning.ValueType  # 1
-    """A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted."""
+    """A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
     """The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
     """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
     WARNING_MASKED: _Warning.ValueType  # 4
-    """The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide."""
+    """The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
+    may decide that.
+    """
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
     """Notes on a score that is valid."""
 
 WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
-"""A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted."""
+"""A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
 """The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
 WARNING_UNCERTAIN: Warning.ValueType  # 3
 """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
 WARNING_MASKED: Warning.ValueType  # 4
-"""The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide."""
+"""The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
+may decide that.
+"""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:
@@ -121,34 +129,38 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     DESCRIPTOR: _descriptor.EnumDescriptor
     SMILE_PRESET_UNSPECIFIED: _SmilePreset.ValueType  # 0
     SMILE_PRESET_V1: _SmilePreset.ValueType  # 1
-    """(1 + cos) / 2, exact = share of the reference's words found. The default."""
+    """Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default."""
     SMILE_PRESET_FAST: _SmilePreset.ValueType  # 2
-    """V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own."""
+    """V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+    separately.
+    """
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
-    """V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own."""
+    """V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
-    """FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces."""
+    """FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces."""
     SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
-    """The formula of the paper's text: exact is 0 or 1."""
+    """The paper's formula: exact is 0 or 1."""
     SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
-    """The formula of the authors' program: raw cosines, and another sentence_weight."""
+    """The formula in the authors' program: raw cosines and a different default sentence_weight."""
 
 class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper):
     """Variants of SMILE with different formulas."""
 
 SMILE_PRESET_UNSPECIFIED: SmilePreset.ValueType  # 0
 SMILE_PRESET_V1: SmilePreset.ValueType  # 1
-"""(1 + cos) / 2, exact = share of the reference's words found. The default."""
+"""Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default."""
 SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
-"""V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own."""
+"""V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+separately.
+"""
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
-"""V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own."""
+"""V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
-"""FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces."""
+"""FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces."""
 SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
-"""The formula of the paper's text: exact is 0 or 1."""
+"""The paper's formula: exact is 0 or 1."""
 SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
-"""The formula of the authors' program: raw cosines, and another sentence_weight."""
+"""The formula in the authors' program: raw cosines and a different default sentence_weight."""
 Global___SmilePreset: _TypeAlias = SmilePreset  # noqa: Y015
 
 class _SyntheticMode:
@@ -185,20 +197,20 @@ class _CorpusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Corpus.ValueTy
     DESCRIPTOR: _descriptor.EnumDescriptor
     CORPUS_UNSPECIFIED: _Corpus.ValueType  # 0
     CORPUS_NONE: _Corpus.ValueType  # 1
-    """No weights: every token counts the same. The default of bertscore; cider requires weights."""
+    """No weights, so every token counts the same. The default for bertscore; cider requires weights."""
     CORPUS_REQUEST: _Corpus.ValueType  # 2
-    """The references of the request's items. The default of cider. Not available in a stream."""
+    """The references of the request's items. The default for cider. Not available in a stream."""
     CORPUS_PREPARED: _Corpus.ValueType  # 3
     """The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
 
 class Corpus(_Corpus, metaclass=_CorpusEnumTypeWrapper):
-    """The references over which weights of rare words (idf) are counted."""
+    """References whose words are counted to weight rare words higher (idf)."""
 
 CORPUS_UNSPECIFIED: Corpus.ValueType  # 0
 CORPUS_NONE: Corpus.ValueType  # 1
-"""No weights: every token counts the same. The default of bertscore; cider requires weights."""
+"""No weights, so every token counts the same. The default for bertscore; cider requires weights."""
 CORPUS_REQUEST: Corpus.ValueType  # 2
-"""The references of the request's items. The default of cider. Not available in a stream."""
+"""The references of the request's items. The default for cider. Not available in a stream."""
 CORPUS_PREPARED: Corpus.ValueType  # 3
 """The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
 Global___Corpus: _TypeAlias = Corpus  # noqa: Y015
@@ -233,9 +245,11 @@ class _VqaConsensusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaConse
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_CONSENSUS_UNSPECIFIED: _VqaConsensus.ValueType  # 0
     VQA_CONSENSUS_LEAVE_ONE_OUT: _VqaConsensus.ValueType  # 1
-    """The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references."""
+    """For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
+    default. Requires two references.
+    """
     VQA_CONSENSUS_DIRECT: _VqaConsensus.ValueType  # 2
-    """min(1, agreeing / 3)."""
+    """min(1, agreeing annotators / 3)."""
     VQA_CONSENSUS_SINGLE: _VqaConsensus.ValueType  # 3
     """1 if any reference agrees, else 0: for data with one reference."""
 
@@ -244,9 +258,11 @@ class VqaConsensus(_VqaConsensus, metaclass=_VqaConsensusEnumTypeWrapper):
 
 VQA_CONSENSUS_UNSPECIFIED: VqaConsensus.ValueType  # 0
 VQA_CONSENSUS_LEAVE_ONE_OUT: VqaConsensus.ValueType  # 1
-"""The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references."""
+"""For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
+default. Requires two references.
+"""
 VQA_CONSENSUS_DIRECT: VqaConsensus.ValueType  # 2
-"""min(1, agreeing / 3)."""
+"""min(1, agreeing annotators / 3)."""
 VQA_CONSENSUS_SINGLE: VqaConsensus.ValueType  # 3
 """1 if any reference agrees, else 0: for data with one reference."""
 Global___VqaConsensus: _TypeAlias = VqaConsensus  # noqa: Y015
@@ -259,15 +275,19 @@ class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNorma
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_NORMALISE_UNSPECIFIED: _VqaNormalise.ValueType  # 0
     VQA_NORMALISE_OFFICIAL: _VqaNormalise.ValueType  # 1
-    """Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+    """Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
+    "yes". The default.
+    """
     VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
 
 class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
-    """Normalisation (articles, punctuation, number words) of answers on which all annotators agree."""
+    """Normalisation (articles, punctuation, number words) of unanimous answers."""
 
 VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
 VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1
-"""Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default."""
+"""Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
+"yes". The default.
+"""
 VQA_NORMALISE_ALWAYS: VqaNormalise.ValueType  # 2
 Global___VqaNormalise: _TypeAlias = VqaNormalise  # noqa: Y015
 
@@ -281,7 +301,7 @@ class _MeteorSynonymsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Meteor
     METEOR_SYNONYMS_WORDNET: _MeteorSynonyms.ValueType  # 1
     """WordNet. The server must have its files. The default."""
     METEOR_SYNONYMS_NONE: _MeteorSynonyms.ValueType  # 2
-    """Words and stems only; a different, lower score."""
+    """Match words and stems only. The scores are lower."""
 
 class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper):
     """Source of synonyms."""
@@ -290,7 +310,7 @@ METEOR_SYNONYMS_UNSPECIFIED: MeteorSynonyms.ValueType  # 0
 METEOR_SYNONYMS_WORDNET: MeteorSynonyms.ValueType  # 1
 """WordNet. The server must have its files. The default."""
 METEOR_SYNONYMS_NONE: MeteorSynonyms.ValueType  # 2
-"""Words and stems only; a different, lower score."""
+"""Match words and stems only. The scores are lower."""
 Global___MeteorSynonyms: _TypeAlias = MeteorSynonyms  # noqa: Y015
 
 class _LabelValue:
@@ -301,16 +321,16 @@ class _LabelValueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LabelValue
     DESCRIPTOR: _descriptor.EnumDescriptor
     LABEL_VALUE_UNSPECIFIED: _LabelValue.ValueType  # 0
     LABEL_VALUE_MOST_PROBABLE: _LabelValue.ValueType  # 1
-    """The label with the highest probability, as in the papers."""
+    """The label with the highest probability, which is the papers' rule."""
     LABEL_VALUE_EXPECTED: _LabelValue.ValueType  # 2
     """The mean of the labels, weighted by their probabilities."""
 
 class LabelValue(_LabelValue, metaclass=_LabelValueEnumTypeWrapper):
-    """Rules that turn the probabilities of a scale's labels into one value."""
+    """Rules that turn label probabilities into one value."""
 
 LABEL_VALUE_UNSPECIFIED: LabelValue.ValueType  # 0
 LABEL_VALUE_MOST_PROBABLE: LabelValue.ValueType  # 1
-"""The label with the highest probability, as in the papers."""
+"""The label with the highest probability, which is the papers' rule."""
 LABEL_VALUE_EXPECTED: LabelValue.ValueType  # 2
 """The mean of the labels, weighted by their probabilities."""
 Global___LabelValue: _TypeAlias = LabelValue  # noqa: Y015
@@ -323,18 +343,22 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     DESCRIPTOR: _descriptor.EnumDescriptor
     BINARY_QUESTIONS_UNSPECIFIED: _BinaryQuestions.ValueType  # 0
     BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
-    """The judge, as in the paper."""
+    """The judge grades them, like in the paper."""
     BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
-    """A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others."""
+    """A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
+    predictions.
+    """
 
 class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
-    """The grader of answers to binary questions (the most common reference is yes or no)."""
+    """Methods to grade answers to binary questions. A question is binary if its most common reference is yes or no."""
 
 BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
-"""The judge, as in the paper."""
+"""The judge grades them, like in the paper."""
 BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
-"""A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others."""
+"""A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
+predictions.
+"""
 Global___BinaryQuestions: _TypeAlias = BinaryQuestions  # noqa: Y015
 
 class _LaveMode:
@@ -345,18 +369,18 @@ class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     LAVE_MODE_UNSPECIFIED: _LaveMode.ValueType  # 0
     LAVE_MODE_RATING: _LaveMode.ValueType  # 1
-    """The rating is read from the probabilities of the prompt's three labels after one pass over it. The default."""
+    """The judge reads the prompt once. The rating comes from the probabilities of the prompt's three labels. The default."""
     LAVE_MODE_RATIONALE: _LaveMode.ValueType  # 2
-    """A reason is generated first, then the rating; the paper's default, and many times slower."""
+    """The judge writes a reason first, then the rating. The paper's default, and many times slower."""
 
 class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper):
     """The text that the judge writes before its rating."""
 
 LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
 LAVE_MODE_RATING: LaveMode.ValueType  # 1
-"""The rating is read from the probabilities of the prompt's three labels after one pass over it. The default."""
+"""The judge reads the prompt once. The rating comes from the probabilities of the prompt's three labels. The default."""
 LAVE_MODE_RATIONALE: LaveMode.ValueType  # 2
-"""A reason is generated first, then the rating; the paper's default, and many times slower."""
+"""The judge writes a reason first, then the rating. The paper's default, and many times slower."""
 Global___LaveMode: _TypeAlias = LaveMode  # noqa: Y015
 
 class _Demonstrations:
@@ -367,7 +391,7 @@ class _DemonstrationsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Demons
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEMONSTRATIONS_UNSPECIFIED: _Demonstrations.ValueType  # 0
     DEMONSTRATIONS_AUTO: _Demonstrations.ValueType  # 1
-    """By the kind of question: binary, short (visual questions), long (text questions). The default."""
+    """Choose by the question: binary, short (visual questions) or long (text questions). The default."""
     DEMONSTRATIONS_BINARY: _Demonstrations.ValueType  # 2
     DEMONSTRATIONS_SHORT: _Demonstrations.ValueType  # 3
     DEMONSTRATIONS_LONG: _Demonstrations.ValueType  # 4
@@ -377,7 +401,7 @@ class Demonstrations(_Demonstrations, metaclass=_DemonstrationsEnumTypeWrapper):
 
 DEMONSTRATIONS_UNSPECIFIED: Demonstrations.ValueType  # 0
 DEMONSTRATIONS_AUTO: Demonstrations.ValueType  # 1
-"""By the kind of question: binary, short (visual questions), long (text questions). The default."""
+"""Choose by the question: binary, short (visual questions) or long (text questions). The default."""
 DEMONSTRATIONS_BINARY: Demonstrations.ValueType  # 2
 DEMONSTRATIONS_SHORT: Demonstrations.ValueType  # 3
 DEMONSTRATIONS_LONG: Demonstrations.ValueType  # 4
@@ -393,9 +417,8 @@ class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard
     JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
     """Nothing. The default."""
     JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
-    """Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
-    the
-    judge calls it right there too, because then the answer probably talks to the judge.
+    """Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
+    the judge calls the answer right again, the answer probably addresses the judge, so it fails.
     """
 
 class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
@@ -405,9 +428,8 @@ JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
 JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
 """Nothing. The default."""
 JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
-"""Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
-the
-judge calls it right there too, because then the answer probably talks to the judge.
+"""Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
+the judge calls the answer right again, the answer probably addresses the judge, so it fails.
 """
 Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
 
@@ -425,7 +447,9 @@ class _ShownReferencesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Shown
     """The closest reference if it shares a word with the prediction, else all. The default."""
 
 class ShownReferences(_ShownReferences, metaclass=_ShownReferencesEnumTypeWrapper):
-    """References to show a judge if several are aliases, each of them a right answer. Annotators' votes are always all shown."""
+    """References to show a judge if they are aliases (each of them is a right answer). The judge always sees all
+    annotators' votes.
+    """
 
 SHOWN_REFERENCES_UNSPECIFIED: ShownReferences.ValueType  # 0
 SHOWN_REFERENCES_CLOSEST: ShownReferences.ValueType  # 1
@@ -443,11 +467,10 @@ class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset
     DESCRIPTOR: _descriptor.EnumDescriptor
     LAVE_PRESET_UNSPECIFIED: _LavePreset.ValueType  # 0
     LAVE_PRESET_V1: _LavePreset.ValueType  # 1
-    """A rating at once. The default."""
+    """A rating without a reason. The default."""
     LAVE_PRESET_PAPER: _LavePreset.ValueType  # 2
-    """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-    prompt
-    with ratings 1 to 3.
+    """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too,
+    and a prompt with ratings 1 to 3.
     """
 
 class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
@@ -455,11 +478,10 @@ class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
 
 LAVE_PRESET_UNSPECIFIED: LavePreset.ValueType  # 0
 LAVE_PRESET_V1: LavePreset.ValueType  # 1
-"""A rating at once. The default."""
+"""A rating without a reason. The default."""
 LAVE_PRESET_PAPER: LavePreset.ValueType  # 2
-"""The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-prompt
-with ratings 1 to 3.
+"""The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too,
+and a prompt with ratings 1 to 3.
 """
 Global___LavePreset: _TypeAlias = LavePreset  # noqa: Y015
 
@@ -471,16 +493,16 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     DESCRIPTOR: _descriptor.EnumDescriptor
     GRADE_STYLE_UNSPECIFIED: _GradeStyle.ValueType  # 0
     GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
-    """No work: verdict and grade at once. The default."""
+    """None: give verdict and grade immediately. The default."""
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
     """Write out the key facts of both answers, then compare them."""
 
 class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
-    """The judge's work before it grades."""
+    """The judge's steps before it grades."""
 
 GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
-"""No work: verdict and grade at once. The default."""
+"""None: give verdict and grade immediately. The default."""
 GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
 """Write out the key facts of both answers, then compare them."""
 Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
@@ -519,18 +541,18 @@ class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMo
     DESCRIPTOR: _descriptor.EnumDescriptor
     COMPARE_MODE_UNSPECIFIED: _CompareMode.ValueType  # 0
     COMPARE_MODE_VERDICT: _CompareMode.ValueType  # 1
-    """The verdict is read from the probabilities of the prompt's labels after one pass over it. The default."""
+    """The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
     COMPARE_MODE_REASON: _CompareMode.ValueType  # 2
-    """A reason is generated first, then the verdict; many times slower."""
+    """The judge writes a reason first, then the verdict. Many times slower."""
 
 class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper):
     """The text that the judge writes before its verdict."""
 
 COMPARE_MODE_UNSPECIFIED: CompareMode.ValueType  # 0
 COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1
-"""The verdict is read from the probabilities of the prompt's labels after one pass over it. The default."""
+"""The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
 COMPARE_MODE_REASON: CompareMode.ValueType  # 2
-"""A reason is generated first, then the verdict; many times slower."""
+"""The judge writes a reason first, then the verdict. Many times slower."""
 Global___CompareMode: _TypeAlias = CompareMode  # noqa: Y015
 
 class _CompareDecision:
@@ -541,18 +563,18 @@ class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compa
     DESCRIPTOR: _descriptor.EnumDescriptor
     COMPARE_DECISION_UNSPECIFIED: _CompareDecision.ValueType  # 0
     COMPARE_DECISION_BOTH: _CompareDecision.ValueType  # 1
-    """Both say the same, else STATUS_INCONSISTENT. The default."""
+    """Both verdicts must agree, else STATUS_INCONSISTENT. The default."""
     COMPARE_DECISION_MAJORITY: _CompareDecision.ValueType  # 2
-    """One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once."""
+    """An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
 
 class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrapper):
-    """The verdicts of both orders that make an answer win."""
+    """Rules for the winner. The judge gives one verdict for each order of the two answers."""
 
 COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
 COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
-"""Both say the same, else STATUS_INCONSISTENT. The default."""
+"""Both verdicts must agree, else STATUS_INCONSISTENT. The default."""
 COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
-"""One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once."""
+"""An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
 
 class _AutoJudge:
@@ -583,29 +605,26 @@ Global___AutoJudge: _TypeAlias = AutoJudge  # noqa: Y015
 class Image(_message.Message):
     """Messages that several services share. These rules hold everywhere:
     - Strings are UTF-8. The server NFC-normalises them before any use.
-    - Every enum has UNSPECIFIED = 0, which means "the default" in a request. The server answers a number that it does not know
-    with
-      INVALID_ARGUMENT and names the field.
-    - Strings have a maximum size in bytes of UTF-8: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, the name of a reference
-    set
-      256, all strings of an item together Limits.max_item_bytes. A longer string is an error that names field, size and maximum;
-      nothing copies the string. A MetricSpec has at most 98 304 bytes, unknown fields included.
+    - Every enum has UNSPECIFIED = 0. In a request, 0 means "the default". A number that the server does not know is an
+      INVALID_ARGUMENT error that names the field.
+    - Strings have a maximum size in UTF-8 bytes: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, a reference
+      set's name 256. An item's strings together have at most Limits.max_item_bytes. The error for a longer string names
+      the field, the size and the maximum, but never contains the string. A MetricSpec has at most 98 304 bytes,
+      including unknown fields.
     - Messages to users have at most 1 000 characters, and quote at most 80 characters of a request.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
-    proto/generate.py makes the Python types and texts of metrics and parts from this file and its comments. It reads the lines at
-    the
-    end of a comment that begin with one of these words; they are plain English for everybody else:
-    - For a parameter: "Default:", required for a choice; "Allowed:", required for numbers and strings. "Same as XParameters.y."
-    takes
-      over text, default and allowed values of another parameter.
-    - For a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values, corpus, pair,
-      N references.
-    - For a message of parts: "Metrics:", unless the parts belong to the metric of the same name. For a field of it: "Unknown:" if
-    0
-      can mean unknown. Fields after the first optional one default to the zero of their type.
+    proto/generate.py generates the Python types and descriptions of metrics and parts from this file and its comments.
+    At the end of a comment, it parses lines that begin with one of these tags:
+    - For a parameter: "Default:", required for a choice; "Allowed:", required for numbers and strings. "Same as
+      XParameters.y." copies the description, default and allowed values from that parameter.
+    - For a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values, corpus,
+      pair or "N references".
+    - For a parts message: "Metrics:", unless the parts belong to the metric of the same name. For a field of a parts
+      message: "Unknown:" if 0 can mean unknown. All fields after the first optional field default to their type's zero.
 
-    A picture: PNG, JPEG, WebP or GIF without animation; at most 4 MiB and 25 million pixels, and 8 pictures in an item.
+    A picture: PNG, JPEG, WebP or GIF without animation, at most 4 MiB and 25 million pixels. An item has at most 8
+    pictures.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -616,11 +635,13 @@ class Image(_message.Message):
     data: _builtins.bytes
     """The file's bytes."""
     uri: _builtins.str
-    """data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the judge, if the
-    setting judge_image_hosts lists the host.
+    """data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the
+    judge if the setting judge_image_hosts lists the host.
     """
     media_type: _builtins.str
-    """image/png, image/jpeg, image/webp or image/gif; empty: detected from the bytes. The server refuses bytes of another type."""
+    """image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type from the bytes. If the bytes
+    have a different type, the server refuses the picture.
+    """
     def __init__(
         self,
         *,
@@ -654,9 +675,8 @@ class Item(_message.Message):
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most 1 024
-    bytes; a
-    longer id makes the item STATUS_INVALID_INPUT and comes back cut.
+    """The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most
+    1 024 bytes; with a longer id, the item is STATUS_INVALID_INPUT and its result has the id cut to this size.
     """
     question: _builtins.str
     """The question. Read by sfve, bertscore with with_question, correctness (optional there) and judges."""
@@ -665,22 +685,24 @@ class Item(_message.Message):
     caption: _builtins.str
     """A description of the picture, for visual questions. Only judge metrics read it."""
     group: _builtins.str
-    """A label for summaries (data set, model under test). No metric reads it."""
+    """A label for summaries, such as the data set or the model under test. No metric reads it."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """One or more right answers. No reference, or a blank one, makes the item STATUS_INVALID_INPUT."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Each reference as a full sentence, in the order of `references`; empty, or exactly one per reference."""
+        """One full sentence per reference, in the order of `references`; or leave the list empty."""
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Further captions of the picture, read after `caption`."""
+        """More captions of the picture. Judges see them after `caption`."""
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
-        """Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture fails that metric alone."""
+        """Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
+        that metric fail.
+        """
 
     def __init__(
         self,
@@ -705,7 +727,9 @@ Global___Item: _TypeAlias = Item  # noqa: Y015
 
 @_typing.final
 class MetricSpec(_message.Message):
-    """A metric to compute, with its typed parameters. Set exactly one. Scoring takes all but comparisons, which belong to Judging."""
+    """A metric to compute, with its typed parameters. Set exactly one. Scoring accepts all metrics except comparisons.
+    Comparisons belong to Judging.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -836,19 +860,18 @@ class SmileParameters(_message.Message):
     Default: none.
     """
     sentence_weight: _builtins.float
-    """Weight of the sentence term. Unset: the weight fitted for the model, else the default.
+    """Weight of the sentence term. If unset, the weight fitted for the model, else the default.
     Default: 0.3; 0.5 with reference_code.
     Allowed: 0 to 1.
     """
     model: _builtins.str
     """Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
-    Allowed: a built encoder; empty: the default one.
+    Allowed: a built encoder; empty for the default encoder.
     """
     threshold: _builtins.float
-    """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these parameters, the
-    result
-    has WARNING_UNCALIBRATED.
-    Default: the one fitted for the model, else 2/3.
+    """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
+    parameters, the result has WARNING_UNCALIBRATED.
+    Default: the threshold fitted for the model, else 2/3.
     Allowed: a number.
     """
     def __init__(
@@ -877,7 +900,8 @@ Global___SmileParameters: _TypeAlias = SmileParameters  # noqa: Y015
 
 @_typing.final
 class ExactMatchParameters(_message.Message):
-    """1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and white space.
+    """1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
+    white space.
     Range: 0 or 1.
     Verdict: the score.
     """
@@ -917,12 +941,11 @@ Global___EasyMatchParameters: _TypeAlias = EasyMatchParameters  # noqa: Y015
 
 @_typing.final
 class ValueMatchParameters(_message.Message):
-    """Share of the best reference's dates, quantities and other values that the prediction has, compared by value. 0 if it
-    contradicts
-    one. INVALID_INPUT if no reference has a value.
+    """Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. 0
+    if the prediction contradicts a value. INVALID_INPUT if no reference contains a value.
     Range: 0 to 1.
     Reads: the question if there is one.
-    Verdict: all values are found.
+    Verdict: right if all values are found.
     Needs: values.
     """
 
@@ -941,7 +964,7 @@ Global___ValueMatchParameters: _TypeAlias = ValueMatchParameters  # noqa: Y015
 
 @_typing.final
 class SbertParameters(_message.Message):
-    """Largest cosine of the sentence vectors of prediction and references.
+    """Highest cosine between the prediction's sentence vector and a reference's.
     Range: -1 to 1.
     Reads: an encoder.
     Verdict: from `threshold`.
@@ -954,8 +977,9 @@ class SbertParameters(_message.Message):
     model: _builtins.str
     """Same as SmileParameters.model."""
     threshold: _builtins.float
-    """Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.
-    Allowed: a number; empty: no verdict unless one was fitted.
+    """Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted threshold, there is
+    no verdict.
+    Allowed: a number; empty for the fitted threshold.
     """
     def __init__(
         self,
@@ -975,7 +999,7 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y" for the closest reference.
+    """SFVE: cosine between question with prediction and question with closest reference ("Question: … Answer: …").
     Range: -1 to 1.
     Reads: an encoder, the question.
     Verdict: from `threshold`.
@@ -1008,8 +1032,8 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: matches each token of prediction and reference with the closest token of the other, by cosine.
-    Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
+    """BERTScore: matches each prediction token with the closest reference token by cosine, and the reverse.
+    Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
     Reads: an encoder; the question with `with_question`.
     Verdict: from `threshold`.
     """
@@ -1030,20 +1054,21 @@ class BertscoreParameters(_message.Message):
     Default: f1.
     """
     layer: _builtins.int
-    """Hidden layer whose vectors are compared, 1 for the first.
-    Default: the model's own choice.
+    """Hidden layer whose vectors are compared. 1 is the first layer.
+    Default: the model's choice.
     Allowed: a layer for which the model has token vectors.
     """
     idf: Global___Corpus.ValueType
-    """References over which weights of rare tokens are counted. With with_question, they include the question.
+    """References whose tokens are counted to weight rare tokens higher. With with_question, the questions are counted
+    too.
     Default: none.
     """
     rescale: _builtins.bool
-    """Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0."""
+    """Rescale the values with the model's baseline for the layer, so that unrelated text scores near 0."""
     with_question: _builtins.bool
-    """Compare "Q R" with "Q Y" (KNVQA-Eval's form) instead of the answers alone."""
+    """Put the question before reference and prediction, like KNVQA-Eval, and compare these."""
     threshold: _builtins.float
-    """Same as SbertParameters.threshold. KNVQA-Eval takes 0.5."""
+    """Same as SbertParameters.threshold. KNVQA-Eval uses 0.5."""
     def __init__(
         self,
         *,
@@ -1072,12 +1097,11 @@ Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
 
 @_typing.final
 class VqaAccuracyParameters(_message.Message):
-    """VQA accuracy: the number of annotators that gave the predicted answer. `Item.references` holds one answer per annotator,
-    repeated
-    ones included.
+    """VQA accuracy: a score from the number of annotators that gave the predicted answer. `Item.references` has one answer
+    per annotator, even if answers repeat.
     Range: 0 to 1.
     Reads: one reference per annotator.
-    Verdict: an annotator agrees, or from `verdict_cut`.
+    Verdict: right if an annotator agrees, or from `verdict_cut`.
     Needs: 2 references.
     """
 
@@ -1087,19 +1111,18 @@ class VqaAccuracyParameters(_message.Message):
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
-    """Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3),
-    which
-    requires two references; direct: min(1, agreeing / 3); single: 1 if any reference agrees, for data with one reference.
+    """Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing other
+    annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators / 3); single: 1 if any
+    reference agrees, for data with one reference.
     Default: leave_one_out.
     """
     verdict_cut: _builtins.float
-    """Lowest score of a right answer. Unset: one agreeing annotator is enough.
+    """Lowest score of a right answer. If unset, one agreeing annotator is enough.
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
-    """official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program does; always: normalise
-    them
-    too.
+    """Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
+    always: normalise them too.
     Default: official.
     """
     def __init__(
@@ -1136,7 +1159,7 @@ class SoftVqaAccuracyParameters(_message.Message):
     consensus: Global___VqaConsensus.ValueType
     """Same as VqaAccuracyParameters.consensus."""
     verdict_cut: _builtins.float
-    """Lowest score of a right answer. Unset: no verdict.
+    """Lowest score of a right answer. If unset, there is no verdict.
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
@@ -1160,7 +1183,7 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 
 @_typing.final
 class LexicalMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
+    """1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
     Range: 0 or 1.
     Verdict: the score.
     """
@@ -1237,7 +1260,7 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
+    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
     Range: 0 to 1.
     Reads: WordNet's files, unless `synonyms=none`.
     """
@@ -1249,7 +1272,8 @@ class MeteorParameters(_message.Message):
     BETA_FIELD_NUMBER: _builtins.int
     GAMMA_FIELD_NUMBER: _builtins.int
     synonyms: Global___MeteorSynonyms.ValueType
-    """wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower score.
+    """Source of synonyms. wordnet: requires WordNet's files on the server; none: match words and stems only, with lower
+    scores.
     Default: wordnet.
     """
     alpha: _builtins.float
@@ -1306,8 +1330,8 @@ class CiderParameters(_message.Message):
 
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: Global___Corpus.ValueType
-    """References over which the weights are counted: those of the request, or those that References.Prepare received for the call's
-    reference set. A stream has no request corpus.
+    """References whose n-grams are counted for the weights. request: the request's references, not available in a stream;
+    prepared: the references that References.Prepare received for the call's reference set.
     Default: request.
     Allowed: request, prepared.
     """
@@ -1326,8 +1350,8 @@ Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
 class CorrectnessParameters(_message.Message):
-    """Probability that the answer is right, from SMILE's terms and features of the texts, fitted on labelled answers. UNCERTAIN marks
-    verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
+    """Probability that the answer is right, from SMILE's terms and text features, fitted on labelled answers. UNCERTAIN
+    marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
     Range: 0 to 1.
     Reads: an encoder that has a fit (correctness.md); the question if there is one.
     Verdict: from 0.5; `UNCERTAIN` inside a band.
@@ -1343,9 +1367,9 @@ class CorrectnessParameters(_message.Message):
     model: _builtins.str
     """Same as SmileParameters.model. The encoder must have a fit."""
     confidence: _builtins.float
-    """Confidence of verdicts without WARNING_UNCERTAIN. On rows like those of the fit, about the share 1 - confidence of right
-    answers
-    is called wrong without the warning; the same holds for wrong answers (measurements: docs/research/correctness.md).
+    """Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, a share of about 1 - confidence of the
+    right answers is called wrong without this warning, and the same share of the wrong answers is called right
+    (measurements: docs/research/correctness.md).
     Default: 0.9.
     Allowed: 0.5 to below 1.
     """
@@ -1356,10 +1380,9 @@ class CorrectnessParameters(_message.Message):
     Allowed: 8 or more hex digits; empty: the model's fit.
     """
     grader: _builtins.str
-    """Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on answers like its training
-    data,
-    but slower. The encoder needs a fit made with this grader.
-    Allowed: a built grader, NAME or NAME@DIGEST; empty: none.
+    """Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but better on
+    answers like the grader's training data. The encoder needs a fit made with this grader.
+    Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
     """
     def __init__(
         self,
@@ -1382,7 +1405,8 @@ Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 
 @_typing.final
 class GraderParameters(_message.Message):
-    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best reference.
+    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best
+    reference.
     Range: 0 to 1.
     Reads: a grader; the question if there is one.
     Verdict: from 0.5.
@@ -1394,7 +1418,7 @@ class GraderParameters(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
-    Allowed: a built grader; empty: the default one.
+    Allowed: a built grader; empty for the default grader.
     """
     def __init__(
         self,
@@ -1434,58 +1458,60 @@ class LaveParameters(_message.Message):
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
-    Allowed: a judge of this server; empty: the default one.
+    Allowed: a judge of this server; empty for the default judge.
     """
     mode: Global___LaveMode.ValueType
-    """rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper, many times slower.
+    """rating: rate immediately, from label probabilities; rationale: write a reason first, like in the paper, many times
+    slower.
     Default: rating.
     """
     value: Global___LabelValue.ValueType
-    """most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their probabilities.
+    """most_probable: the most probable label, like in the papers; expected: the mean of the labels, weighted by their
+    probabilities.
     Default: expected.
     """
     binary: Global___BinaryQuestions.ValueType
-    """Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most of the references,
-    and
-    ask the judge only if the answer is more than yes or no.
+    """Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or no with the
+    majority of the references, and ask the judge only if the answer is more than yes or no.
     Default: rule.
     """
     demonstrations: Global___Demonstrations.ValueType
-    """Solved examples before the item, for binary, visual (short) or text questions (long); auto: by the kind of question.
+    """Solved examples to show before the item. binary, short, long: examples for binary, visual or text questions; auto:
+    choose by the question.
     Default: auto.
     """
     caption: _builtins.bool
     """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """Leave out references that fewer annotators gave than this share of the most frequent one's.
+    """Leave out rare references. A reference needs this share of the number of annotators that gave the most frequent
+    reference.
     Default: 0.25.
     Allowed: 0 to 1.
     """
     prompt: _builtins.str
-    """Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a prompt
-    file
-    (docs/reference/prompt-files.md), at most 65 536 bytes.
-    Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
+    """Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a
+    prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+    Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt.
     """
     references: Global___ShownReferences.ValueType
-    """Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it shares a word with the
-    answer,
-    else all. Annotators' votes are always all shown.
+    """Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest if it
+    shares a word with the answer, else all. The judge always sees all annotators' votes.
     Default: auto.
     """
     shots: _builtins.int
-    """Number of the prompt's demonstrations to show the judge.
-    Allowed: 0 to the number that the prompt has of each kind; empty: all.
+    """Number of demonstrations from the prompt to show the judge.
+    Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
     """
     preset: Global___LavePreset.ValueType
-    """v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all references, its own
-    prompt, and the judge for binary questions too). Parameters that you set override the preset.
+    """v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
+    references, the paper's prompt, and the judge for binary questions too). Parameters that you set override the
+    preset.
     Default: v1.
     """
     guard: Global___JudgeGuard.ValueType
-    """Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half of the
-    words
-    of a reference, the judge must call it wrong against another question's key, which catches answers that talk to the judge.
+    """Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half
+    of a reference's words, the judge must call it wrong when shown references of an unrelated question. This catches
+    answers that address the judge.
     Default: none.
     """
     def __init__(
@@ -1541,7 +1567,7 @@ class JudgeGradeParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___GradeStyle.ValueType
-    """match: grade and verdict at once; extract: after writing out the key facts of both answers.
+    """match: give grade and verdict immediately; extract: write out the key facts of both answers first.
     Default: match.
     """
     value: Global___LabelValue.ValueType
@@ -1646,7 +1672,8 @@ class JudgeVerdictParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
-    """plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
+    """plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both are many times
+    slower than plain.
     Default: plain.
     """
     value: Global___LabelValue.ValueType
@@ -1660,7 +1687,7 @@ class JudgeVerdictParameters(_message.Message):
     references: Global___ShownReferences.ValueType
     """Same as LaveParameters.references."""
     image: _builtins.bool
-    """Show the judge Item.images. Each item must have at least one, and the judge must be able to see."""
+    """Show the judge Item.images. Each item must have at least one, and the judge must accept pictures."""
     guard: Global___JudgeGuard.ValueType
     """Same as LaveParameters.guard."""
     def __init__(
@@ -1686,7 +1713,7 @@ Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y0
 
 @_typing.final
 class CompareParameters(_message.Message):
-    """A judge's preference between two answers to a question, asked in both orders (Judging.Compare).
+    """A judge's preference between two answers to a question. The judge sees both orders of the answers (Judging.Compare).
     Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
     Reads: a judge, the question.
     Verdict: the preferred answer.
@@ -1705,11 +1732,12 @@ class CompareParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     mode: Global___CompareMode.ValueType
-    """verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
+    """verdict: decide immediately, from label probabilities; reason: write a reason first, many times slower.
     Default: verdict.
     """
     decision: Global___CompareDecision.ValueType
-    """both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a win.
+    """both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and a tie in the
+    other also suffice.
     Default: both.
     """
     references: _builtins.bool
@@ -1717,7 +1745,7 @@ class CompareParameters(_message.Message):
     caption: _builtins.bool
     """Show the judge Pair.captions."""
     image: _builtins.bool
-    """Show the judge Pair.images. The judge must be able to see."""
+    """Show the judge Pair.images. The judge must accept pictures."""
     prompt: _builtins.str
     """Same as LaveParameters.prompt."""
     def __init__(
@@ -1741,11 +1769,11 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match and correctness decide if they are sure, else a judge does. The level at which they are sure was fitted on labelled
-    answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    """exact_match and correctness decide if they are certain, else a judge decides. The limit of certainty was fitted on
+    labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
     Range: 0 to 1.
     Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
-    Verdict: of the step that decided.
+    Verdict: from the step that decided.
     Needs: question.
     """
 
@@ -1761,7 +1789,7 @@ class AutoParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Same as SmileParameters.model. Encoder of correctness."""
+    """Same as SmileParameters.model. The encoder for correctness."""
     judge: Global___AutoJudge.ValueType
     """Judge metric to use, with its default parameters.
     Default: lave.
@@ -1769,18 +1797,18 @@ class AutoParameters(_message.Message):
     judge_model: _builtins.str
     """Same as LaveParameters.model."""
     risk: _builtins.float
-    """Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit gives the confidence.
-    Cannot be combined with judge_budget.
+    """Maximum share of wrong verdicts, among verdicts accepted without the judge and without UNCERTAIN. The fit states
+    the confidence of this maximum. Cannot be combined with judge_budget.
     Default: 0.05.
     Allowed: above 0 and below 1; unset with judge_budget.
     """
     judge_budget: _builtins.float
-    """Instead of risk: the largest share of answers to send to the judge, for answers like those of the fit.
-    Allowed: 0 to 1; empty: risk decides.
+    """Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
+    Allowed: 0 to 1; empty to let risk decide.
     """
     sample: _builtins.float
-    """Share of all answers, drawn by a hash of their content, that also go to the judge if another step decides. It allows unbiased
-    estimates of means.
+    """Share of answers that go to the judge even if another step decides. A hash of an answer's content selects it. The
+    sample allows unbiased estimates of means.
     Default: 0.
     Allowed: 0 to 1.
     """
@@ -1853,15 +1881,15 @@ class Provenance(_message.Message):
     GRADER_MODEL_FIELD_NUMBER: _builtins.int
     GRADER_DIGEST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """smile, exact_match, …"""
+    """Name of the metric: smile, exact_match, …"""
     version: _builtins.int
     """Version of the metric's definition; raised whenever a score can change."""
     model: _builtins.str
-    """Encoder or judge; empty for metrics without one."""
+    """Encoder, grader or judge; empty for metrics without a model."""
     model_digest: _builtins.str
     """64 hex digits over weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
-    """The metric identifier: all of these in one text, which the command and the Python client read back."""
+    """The metric identifier: everything here in one string. The command and the Python client can parse it."""
     reference_set: _builtins.str
     """The call's reference set if the metric reads it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
     prompt: _builtins.str
@@ -1869,28 +1897,27 @@ class Provenance(_message.Message):
     prompt_digest: _builtins.str
     """64 hex digits over the prompt file (SHA-256)."""
     calibration: _builtins.str
-    """Source of the fit that was used, in words; empty if none was. correctness always uses the model's fit, except with
-    features_only,
-    even if the request names it. Other metrics use a fit only for an unset threshold or sentence_weight; a value in the request
-    counts as the caller's own, even if it equals the fitted one.
+    """Source of the fit that was used, in words; empty without a fit. correctness uses the model's fit unless
+    features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
+    sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a prepared corpus
-    (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly that corpus.
+    """32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a
+    prepared corpus (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly this
+    corpus.
     """
     judge_model: _builtins.str
-    """The judge of a metric that also has an encoder (auto); empty if `model` is the judge."""
+    """The judge, for a metric that also has an encoder (auto); empty if `model` is the judge."""
     judge_digest: _builtins.str
     """64 hex digits, like model_digest."""
     grader_model: _builtins.str
-    """The grader of correctness, which also has an encoder; empty if `model` is the grader."""
+    """The grader, for a metric that also has an encoder (correctness); empty if `model` is the grader."""
     grader_digest: _builtins.str
     """64 hex digits, like model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; you can send it back unchanged. For a metric that failed: the metric as
-        sent,
-        without fields unknown to the server, or no metric if one of its strings is too long.
+        """The request's metric with every default filled in; you can send it again unchanged. If the metric failed: what you
+        sent, without fields that the server does not know. Absent if a string of the metric is too long.
         """
 
     def __init__(
@@ -1922,7 +1949,7 @@ Global___Provenance: _TypeAlias = Provenance  # noqa: Y015
 
 @_typing.final
 class CacheHits(_message.Message):
-    """Sources of the results for the texts of an (item, metric) pair, counted in texts."""
+    """Number of strings of an (item, metric) pair, by the source of their results."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1935,9 +1962,9 @@ class CacheHits(_message.Message):
     disk: _builtins.int
     redis: _builtins.int
     joined: _builtins.int
-    """Waited for another request that was computing the same text."""
+    """Strings that another request was already computing, so this request waited for the result."""
     computed: _builtins.int
-    """Went through the encoder for this pair."""
+    """Strings that a model processed for this pair."""
     def __init__(
         self,
         *,
@@ -1957,7 +1984,7 @@ Global___CacheHits: _TypeAlias = CacheHits  # noqa: Y015
 
 @_typing.final
 class Timing(_message.Message):
-    """Seconds by kind of work. Work shared by several items of a request counts in full for each."""
+    """Seconds by type of work. Work that several items of a request share counts in full for each item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2009,7 +2036,7 @@ class SmileParts(_message.Message):
     lexical: _builtins.float
     """(exact + keyword) / 2."""
     best_window: _builtins.str
-    """The normalised words of the prediction closest to the reference; cut at 8 192 characters."""
+    """The prediction's window closest to the reference, as normalised words; cut at 8 192 characters."""
     bin: _builtins.int
     """floor(6 * score), limited to 0 to 5."""
     correct: _builtins.bool
@@ -2017,9 +2044,8 @@ class SmileParts(_message.Message):
     harmonic_mean: _builtins.float
     """Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined."""
     value_outcome: _builtins.str
-    """Outcome of the matched reference's values in the prediction: "contradicted" if one is, "found" if all are found, else
-    "missing";
-    absent if it has no value. Does not affect the score.
+    """"contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if it
+    contains them all, else "missing"; absent if the reference has no value. Does not affect the score.
     """
     def __init__(
         self,
@@ -2060,9 +2086,9 @@ class BertscoreParts(_message.Message):
     F1_FIELD_NUMBER: _builtins.int
     CORPUS_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
-    """Mean over the prediction's tokens of the closest reference token's cosine."""
+    """Mean cosine of each prediction token with its closest reference token."""
     recall: _builtins.float
-    """Mean over the reference's tokens of the closest prediction token's cosine."""
+    """Mean cosine of each reference token with its closest prediction token."""
     f1: _builtins.float
     """Harmonic mean of the two."""
     corpus: _builtins.str
@@ -2099,7 +2125,9 @@ class VqaParts(_message.Message):
     annotators: _builtins.int
     """All annotators."""
     compared_prediction: _builtins.str
-    """The compared form of the prediction: normalised, unless the annotators are unanimous; cut at 8 192 characters."""
+    """The prediction in the form that was compared: normalised, unless the annotators are unanimous; cut at 8 192
+    characters.
+    """
     def __init__(
         self,
         *,
@@ -2149,22 +2177,21 @@ class ValueMatchParts(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.int
-    """Values of the reference that the question does not contain; all of them if it contains every one."""
+    """Values of the reference that the question does not contain, or all values if the question contains each of them."""
     found: _builtins.int
-    """Wanted values that the prediction has. found, contradicted and missing sum to wanted."""
+    """Wanted values that the prediction contains. found, contradicted and missing sum to wanted."""
     contradicted: _builtins.int
-    """Wanted values for which the prediction has another value of the same kind and unit."""
+    """Wanted values that the prediction contradicts with a different value of the same kind and unit."""
     missing: _builtins.int
     """Wanted values that are neither found nor contradicted."""
     coarser: _builtins.int
-    """Missing dates that the prediction gives less exactly: only the year of a day."""
+    """Missing dates that the prediction gives less precisely, such as only the year."""
     extra: _builtins.int
-    """Values of the prediction, of the wanted kinds, that neither question nor reference has."""
+    """Values of the wanted kinds that only the prediction contains, not the question or the reference."""
     @_builtins.property
     def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Worst outcome ("contradicted", "missing", "found") of wanted values by kind ("date", "time", "quantity", "ordinal",
-        "operator",
-        "symbol", "locant", "expression", "list").
+        """Worst outcome ("contradicted", "missing", "found") of the wanted values, by kind ("date", "time", "quantity",
+        "ordinal", "operator", "symbol", "locant", "expression", "list").
         """
 
     def __init__(
@@ -2268,11 +2295,11 @@ class MeteorParts(_message.Message):
     recall: _builtins.float
     """Matched words divided by the reference's words."""
     penalty: _builtins.float
-    """Share subtracted for broken order."""
+    """Share of the score that is subtracted for words out of order."""
     matches: _builtins.int
     """Matched words."""
     chunks: _builtins.int
-    """Runs of matched words in the same order on both sides."""
+    """Runs of matched words that have the same order in prediction and reference."""
     def __init__(
         self,
         *,
@@ -2338,25 +2365,24 @@ class JudgeParts(_message.Message):
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
     OTHER_KEY_SCORE_FIELD_NUMBER: _builtins.int
     value: _builtins.float
-    """The value read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict
-    alone.
+    """The value from the labels, on their scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1. Absent if the metric
+    only has a verdict.
     """
     yes_probability: _builtins.float
-    """Probability of yes, if the metric wants a verdict."""
+    """Probability of yes, if the metric requests a verdict."""
     label_mass: _builtins.float
-    """Probability of all labels together before the judge was limited to them, if the backend reports it."""
+    """Total probability of the labels before the judge was limited to them, if the backend reports it."""
     reason: _builtins.str
-    """The judge's text before its verdict, if the metric requests one; cut at 8 192 characters."""
+    """The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters."""
     decided_by: _builtins.str
-    """"judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right against another
-    question's key.
+    """"judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right with
+    references of an unrelated question.
     """
     demonstrations: _builtins.str
-    """Demonstrations shown: "binary", "short", "long"; empty without any."""
+    """Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations."""
     prompt_tokens: _builtins.int
-    """Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided and this is 0, its server
-    does
-    not count tokens.
+    """Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided, 0 means that
+    its server does not count tokens.
     Unknown: 0.
     """
     generated_tokens: _builtins.int
@@ -2364,7 +2390,7 @@ class JudgeParts(_message.Message):
     Unknown: 0 if prompt_tokens is.
     """
     other_key_score: _builtins.float
-    """The judge's score against another question's key; absent if JudgeGuard did not ask."""
+    """The judge's score with references of an unrelated question; absent if the guard did not need it."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Labels that the judge chose from; empty if a rule decided."""
@@ -2413,7 +2439,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CorrectnessParts(_message.Message):
-    """Basis of a probability of correctness. SMILE's terms are those of SmileParts, with preset one_pass."""
+    """Basis of a correctness score. SMILE's terms have the same meaning as in SmileParts, with preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2458,31 +2484,29 @@ class CorrectnessParts(_message.Message):
     exact: _builtins.float
     """Share of the reference's words found."""
     best_window: _builtins.str
-    """The normalised words of the prediction closest to the reference."""
+    """The prediction's window closest to the reference, as normalised words."""
     uncertain: _builtins.bool
-    """True if the probability lies inside the band. This field and those below are absent with features_only."""
+    """True if the probability lies inside the band. With features_only, this field and all fields below are absent."""
     band_lower: _builtins.float
-    """Lower end of the band of verdicts that are not reliable at the requested confidence. Both ends belong to the band, and it
-    always
-    contains 0.5.
+    """Lower end of the band. A verdict from a probability inside the band is not reliable at the requested confidence.
+    The band includes both ends and always contains 0.5.
     """
     band_upper: _builtins.float
     """Upper end of the band."""
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     distance: _builtins.float
-    """Distance of the item from the rows of the fit, 0 or more, regardless of the answer's quality; absent if the fit does not
-    describe
-    its rows.
+    """Distance of the item from the fit's rows, 0 or more; independent of the answer's quality. Absent if the fit does
+    not describe its rows.
     """
     uncertain_reason: _builtins.str
-    """Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies only inside
-    the
-    wider band for items unlike the fit's rows. "rule": a rule calls wrong what the other features call right.
+    """Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies
+    only inside the wider band for items unlike the fit's rows. "rule": a rule calls the answer wrong, but the other
+    features call it right.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Features by name; a feature that does not apply to the item is left out."""
+        """Features by name, without features that do not apply to the item."""
 
     def __init__(
         self,
@@ -2533,11 +2557,13 @@ class GraderParts(_message.Message):
     PIECES_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     logit: _builtins.float
-    """Logit of "right", the highest of all pieces. The score is the logistic function of logit / temperature of the model."""
+    """Highest logit of "right" over all pieces. The score is the logistic function of logit / temperature; the
+    temperature belongs to the model.
+    """
     pieces: _builtins.int
     """Number of overlapping pieces of the answer, 1 to 8."""
     truncated: _builtins.bool
-    """True if a part of question, reference or answer was not read."""
+    """True if the grader did not read all of question, reference and answer."""
     def __init__(
         self,
         *,
@@ -2570,18 +2596,20 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """"exact_match", "correctness", "judge"; "nobody" if the judge failed, with its status in the result."""
+    """"exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the judge's status."""
     reason: _builtins.str
-    """"certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the judge. "band": inside,
-    so
-    the judge decides. "refused": inside, but on the rows of the fit the judge was no better there.
+    """"certain": the probability is outside the band. "sample": outside, but the answer is in the sample that also goes
+    to the judge. "band": inside, so the judge decides. "refused": inside, but the judge was no better in the band on
+    the fit's rows.
     """
     probability: _builtins.float
     """Probability of correctness; absent if exact_match decided."""
     band_lower: _builtins.float
-    """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including both ends."""
+    """Lower end of the band. Probabilities above band_lower and below band_upper are inside; with 0 and 1, all
+    probabilities are, including both ends.
+    """
     band_upper: _builtins.float
-    """Upper end of that band."""
+    """Upper end of the band of probabilities."""
     sampled: _builtins.bool
     """True if the answer is in the sample."""
     judge_status: _builtins.str
@@ -2589,7 +2617,7 @@ class AutoParts(_message.Message):
     judge_score: _builtins.float
     """The judge's score, even if it did not decide; absent if there was no call, or it failed."""
     judge_correct: _builtins.bool
-    """The judge's verdict; absent in the same cases."""
+    """The judge's verdict; absent if judge_score is."""
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     def __init__(
@@ -2665,7 +2693,7 @@ class MetricResult(_message.Message):
     """Absent unless status is STATUS_OK."""
     status: Global___Status.ValueType
     message: _builtins.str
-    """The error and its remedy, for users. At most 1 000 characters; without texts of other items and internals."""
+    """The error and its remedy, for users. At most 1 000 characters, without strings of other items or server internals."""
     matched_reference: _builtins.int
     """Index of the reference that gave the score."""
     correct: _builtins.bool

@@ -1,1 +1,1 @@
-"""Encoders, which compute vectors for metrics: cache, single flight, second level, batcher and model."""
+"""Encoders, which compute vectors for metrics, with their caches, single flight and batchers."""

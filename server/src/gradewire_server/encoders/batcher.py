@@ -1,4 +1,4 @@
-"""The batcher of one model. A batch starts as soon as a worker is free and never waits for a timer."""
+"""The batcher for one model. A batch starts as soon as a worker is free, without waiting for a timer."""
 
 import asyncio
 import logging
@@ -27,20 +27,19 @@ _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
 ENCODER_NICE: Final = 4
-"""Nice level of the threads that run encoders, so that calls are taken in first (Linux)."""
+"""Nice level of encoder threads, so that threads that handle calls run first (Linux)."""
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""The number of parts of the largest batch, of which bulk work gets one while interactive calls arrive and wait for
-it."""
+"""While interactive calls arrive and bulk work is queued, a batch has at most 1 / N of the usual maximum of tokens."""
 _INTERACTIVE_FOR_S: Final = 1.0
-"""Seconds after an interactive call in which another one is expected."""
+"""Seconds after an interactive call during which the next interactive call is expected."""
 
 
 class RunError(Exception):
     """A run failed or cannot start.
 
     Attributes:
-        failure: The failure that the waiting callers get; it holds no internals.
+        failure: The failure for waiting callers, without server internals.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -53,7 +52,7 @@ class QueueFullError(Exception):
 
 
 class DeadlinePassedError(Exception):
-    """A run was not done at the latest deadline that its callers had when it started."""
+    """A run did not finish before the latest deadline that its callers had at its start."""
 
 
 class WantedJob(HasLength, Protocol):
@@ -61,10 +60,10 @@ class WantedJob(HasLength, Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """The latest deadline of its callers, in `time.monotonic()` seconds; infinity without one."""
+        """The callers' latest deadline, in `time.monotonic()` seconds; infinity without a deadline."""
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether a caller still waits for it."""
+        """Return True if a caller still waits for the job."""
 
 
 JobT = TypeVar("JobT", bound=WantedJob)
@@ -78,8 +77,8 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
     Attributes:
         results: One per job if the run succeeded.
-        error: The cause if it failed: a `RunError` or any other exception. If both are None, nobody wanted the jobs any
-            more when their turn came.
+        error: The cause if the run failed: a `RunError` or any other exception. If both `results` and `error` are None,
+            no caller waited for the jobs any more when their turn came.
     """
 
     jobs: Sequence[JobT]
@@ -88,7 +87,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
 
 class Submission(Generic[JobT, ResultT]):
-    """The jobs of one call. Iterate over it to get each job once, on one event loop."""
+    """One call's jobs. Iterate over the submission to receive each job once, on one event loop."""
 
     def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
@@ -98,7 +97,7 @@ class Submission(Generic[JobT, ResultT]):
         self._waiting: asyncio.Future[None] | None = None
 
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
-        """Add jobs that have ended."""
+        """Add finished jobs."""
         self._parts.append(part)
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
@@ -128,12 +127,12 @@ class Queued(Generic[JobT, ResultT]):
         self.submission = submission
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether a caller still waits for it."""
+        """Return True if a caller still waits for the job."""
         return self.job.is_wanted(now_s)
 
 
 def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int) -> None:
-    """Deliver the results of a successful run to every call and record its trace; times in nanoseconds since 1970."""
+    """Deliver a successful run's results to each call and record its trace. Times are nanoseconds since 1970."""
     if any(each.submission.span is not None for each in run):
         attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
         waiting = (each.submission.span for each in run)
@@ -145,13 +144,13 @@ def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], sta
 
 
 def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
-    """End a call's jobs with an error, or without one if nobody wanted them any more."""
+    """End a run's jobs with an error, or without an error if no caller waits for them any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 
 
 def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submission[JobT, ResultT], list[JobT]]]:
-    # Jobs of one call are mostly neighbours; otherwise the call gets several parts.
+    # Jobs of one call are mostly neighbours. If they are not, the call receives several parts.
     for submission, group in groupby(run, key=attrgetter("submission")):
         yield submission, [each.job for each in group]
 
@@ -159,8 +158,8 @@ def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submi
 def lower_priority(nice: int) -> None:
     """Give the calling thread, and threads that it starts, a lower priority than the rest of the process.
 
-    Otherwise new calls wait while texts are computed: all threads of a busy process get equal time, and only one of
-    them handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
+    Otherwise new calls wait during encoder runs: all threads of a busy process get equal time, and only one thread
+    handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
     """
     if sys.platform != "linux":
         return
@@ -174,8 +173,8 @@ def lower_priority(nice: int) -> None:
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
     """Return a pool of threads for single-threaded runs.
 
-    Pinned threads get a core each if there are exactly as many cores. Otherwise two threads that wake at the same
-    moment start on one core, and Linux takes longer than a short run to notice.
+    Pinning gives each thread its own core if there are exactly as many cores as threads. Without pinning, two threads
+    that wake at the same moment start on one core, and Linux takes longer than a short run to move one of them.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -195,14 +194,14 @@ def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> Thread
 
 
 class RunJobs(Protocol[JobT_contra, ResultT_co]):
-    """A function that computes one run. It is called in a worker thread."""
+    """A function that computes one run in a worker thread."""
 
     def __call__(self, jobs: Sequence[JobT_contra], /, *, exclusive: bool) -> Sequence[ResultT_co]:
-        """Return one result per job. `exclusive` means that no other run was active or queued at the start."""
+        """Return one result per job. `exclusive` is True if no other run was active or queued at the start."""
 
 
 class JobQueue(Generic[JobT, ResultT]):
-    """A queue of jobs from many calls, for runs in this process or on another server. Lives on one event loop."""
+    """A queue of jobs from many calls, for runs in this process or on a remote server. Use it on one event loop."""
 
     def __init__(self, max_queue_tokens: int) -> None:
         self._max_queue_tokens = max_queue_tokens
@@ -212,13 +211,13 @@ class JobQueue(Generic[JobT, ResultT]):
         self._closed: Failure | None = None
 
     def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
-        """Queue the jobs of one call and return their submission.
+        """Queue one call's jobs and return their submission.
 
-        A queue below its limit accepts a call of any size, so a single call can always be served.
+        A queue below its limit accepts a call of any size, so that no call is too large.
 
         Raises:
-            QueueFullError: The queue is full; no job was queued.
-            RunError: The queue is closed or runs cannot succeed now; no job was queued.
+            QueueFullError: The queue is full. No job was queued.
+            RunError: The queue is closed or runs cannot succeed now. No job was queued.
         """
         if self._closed is not None:
             raise RunError(self._closed)
@@ -230,13 +229,13 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        # The jobs refer to the submission; a reference back would make a cycle.
+        # The jobs refer to the submission. A reference back to the jobs would make a cycle.
         self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission
 
     async def close(self, reason: Failure) -> None:
-        """Fail queued jobs with `reason` and wait for running ones."""
+        """Fail queued jobs with `reason` and wait for running jobs."""
         raise NotImplementedError
 
     def _refusal(self) -> RunError | None:
@@ -248,7 +247,7 @@ class JobQueue(Generic[JobT, ResultT]):
         raise NotImplementedError
 
     def _take(self, *, max_tokens: int, max_jobs: int) -> list[Queued[JobT, ResultT]]:
-        """Take the next batch and end jobs that nobody wants any more."""
+        """Take the next batch, and end jobs that no caller waits for any more."""
         now_s = self._loop.time()
         taken, dropped = self._queue.take(
             max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.is_wanted(now_s)
@@ -258,7 +257,7 @@ class JobQueue(Generic[JobT, ResultT]):
 
 
 class Batcher(JobQueue[JobT, ResultT]):
-    """A queue with worker threads that run its batches. Lives on one event loop."""
+    """A queue with worker threads that run its batches. Use it on one event loop."""
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         super().__init__(compute.max_queue_tokens)
@@ -272,13 +271,13 @@ class Batcher(JobQueue[JobT, ResultT]):
         self._closed = reason
         end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)
-        # The last runs handed their results to the loop before the pool ended: let it deliver them.
+        # The last runs passed their results to the event loop before the pool ended. Let the loop deliver them.
         await asyncio.sleep(0)
 
     @override
     def _dispatch(self) -> None:
         while self._idle and self._queue.jobs:
-            # Split one call equally over idle workers, unless the overhead of a run would outweigh the gain.
+            # Split one call equally over idle workers, unless the overhead of more runs would outweigh the gain.
             share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
             taken = self._take(max_tokens=min(self._budget_tokens(), share), max_jobs=self._compute.max_batch_texts)
             if taken:
@@ -293,19 +292,19 @@ class Batcher(JobQueue[JobT, ResultT]):
                 self._pool.submit(self._work, runs, exclusive=exclusive)
 
     def _budget_tokens(self) -> int:
-        # Competing calls get smaller batches: this costs about 3 % of throughput and halves the wait for other calls.
+        # Competing calls get smaller batches. This costs about 3 % of throughput and halves a call's wait.
         parts = 1 if self._queue.calls == 1 else _PARTS_OF_COMPETING_CALLS
         if self._queue.bulk_jobs and self._loop.time() - self._interactive_s < _INTERACTIVE_FOR_S:
             parts = _PARTS_BESIDE_INTERACTIVE
         return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
-        # Runs in a worker thread. Deliver each run at once, so that a short call need not wait for the whole batch.
+        # This runs in a worker thread. Deliver each run immediately, so that a short call need not wait for the batch.
         for run in runs:
             start_ns = time.time_ns()
             try:
                 results = self._run([each.job for each in run], exclusive=exclusive)
-            except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
+            except Exception as error:  # noqa: BLE001 - any error of a backend becomes a failure of these texts
                 _log.exception("cannot encode a batch of %d texts", len(run))
                 self._loop.call_soon_threadsafe(end, run, error)
             else:

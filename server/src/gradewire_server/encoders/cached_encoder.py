@@ -1,4 +1,4 @@
-"""Memory cache, second level and single flight for one model: known texts are not computed, pending ones only once."""
+"""Memory cache, second level and single flight for one model. No text is computed again if cached or pending."""
 
 import asyncio
 import logging
@@ -26,17 +26,17 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""Texts to look up before other tasks get the event loop: about 1 ms."""
+"""Number of texts to look up, in about 1 ms, before yielding to the event loop."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""Characters to hash before other tasks get the event loop: a few milliseconds."""
+"""Number of characters to hash, in a few milliseconds, before yielding to the event loop."""
 _MAX_VIEWS: Final = 4096
-"""Namespaces kept ready; another one takes a few microseconds."""
+"""Maximum number of views to keep, one per namespace. Creating a view takes a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
 
 class Entry(NamedTuple):
-    """An entry of a text in the memory cache."""
+    """A text's entry in the memory cache."""
 
     text: str
     kind: VectorKind
@@ -45,7 +45,7 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """Both cache levels. Closing it closes the second level. Lives on one event loop."""
+    """Both cache levels. `close` also closes the second level. Use this object on one event loop."""
 
     def __init__(
         self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
@@ -56,7 +56,7 @@ class BlobCache:
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
-        """Put entries into memory and offer them to the second level; all of them get the same sentence vector."""
+        """Put a text's entries, all with the same sentence vector, into memory and offer them to the second level."""
         sentence = self._lru.get(text.name)
         if sentence is None:
             sentence = found.get(SENTENCE) or codec.sentence_of(next(iter(found.values())), spaces.dims)
@@ -69,7 +69,7 @@ class BlobCache:
         return kept
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        """Offer an entry found in memory to the second level, which does not hold it at `tier` yet."""
+        """Offer an entry from memory to the second level, unless the entry is already there with `tier`."""
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
@@ -79,7 +79,7 @@ class BlobCache:
             self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
             blob = codec.with_sentence(entry.blob, sentence)
             if tier is Tier.PREDICTION:
-                # The second level does not store this entry itself, so mark it with the tier of its sentence.
+                # The second level does not store this entry, so mark it with its sentence's tier.
                 blob = codec.with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
             self._lru.refresh(entry.name, blob)
             entry = entry._replace(blob=blob)
@@ -100,10 +100,10 @@ class BlobCache:
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Return the stored blobs of each text by kind; empty if nothing is stored.
+    """Return each text's stored blobs by kind; empty if nothing is stored.
 
-    If token vectors are wanted, the sentence vector comes from their entry. It is not looked up separately, because a
-    text that lacks anything is computed anyway.
+    If a caller wants token vectors, the sentence vector also comes from their entry. A separate look-up would not help,
+    because a text that lacks any vector is computed in full.
     """
     wanted = [text.token_kinds for text in texts]
     found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
@@ -124,10 +124,10 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 
 
 class CachedEncoder:
-    """An encoder with all cache levels. Lives on one event loop.
+    """An encoder with all cache levels. Use it on one event loop.
 
-    Only this class completes the calls: the encoder yields results and knows no callers. Blobs and pending texts are
-    shared with other models.
+    Only this class completes calls; the encoder yields results without knowing the callers. All models share blobs and
+    pending texts.
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
@@ -142,14 +142,14 @@ class CachedEncoder:
         self._views: dict[str, CachedEncoder] = {}
 
     def within(self, namespace: str) -> "CachedEncoder":
-        """Return the same encoder for a tenant's namespace, which never finds or joins requests of other tenants.
+        """Return this encoder for a tenant's namespace. It never uses cached or pending texts of other tenants.
 
-        Memory and batches are shared; names of entries and pending texts carry the namespace.
+        All views share memory and batches, but names of entries and pending texts include the namespace.
         """
         view = self._views.get(namespace)
         if view is None:
             if len(self._views) >= _MAX_VIEWS:
-                self._views.clear()  # views hold no state of their own
+                self._views.clear()  # views have no state of their own
             view = self._views[namespace] = copy(self)
             view.spaces = self.spaces.within(namespace)
         return view
@@ -157,9 +157,9 @@ class CachedEncoder:
     async def fetch(
         self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
     ) -> VectorCall:
-        """Get the blobs of distinct `texts`, as `VectorCall.results`.
+        """Get the blobs of distinct `texts`, in `VectorCall.results`.
 
-        If memory holds all of them, no task, thread or turn of the event loop is needed.
+        If memory has all blobs, this needs no task, thread or turn of the event loop.
         """
         call = VectorCall(len(texts), deadline_s=deadline_s)
         with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
@@ -178,11 +178,11 @@ class CachedEncoder:
         return call
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return the ids of each text as `EmbedTokens` numbers them, without special tokens."""
+        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
         return await self._encoder.token_ids(texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail queued texts with `reason`, and wait for running ones and for look-ups."""
+        """Fail queued texts with `reason`, and wait for running texts and look-ups."""
         await self._encoder.close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -190,7 +190,7 @@ class CachedEncoder:
     async def _look_up(
         self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
     ) -> list[int]:
-        """Fill a call from memory and return the positions that are missing."""
+        """Fill a call from memory and return the positions of missing texts."""
         space = self.spaces.of(kind)
         get = self._blobs.get
         missing: list[int] = []
@@ -223,8 +223,8 @@ class CachedEncoder:
             self._spawn(self._launch(started))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        # Not a caller's task: a cancelled call must not take texts with it that others wait for. It starts in the next
-        # turn of the event loop, after a request has subscribed to everything that it wants.
+        # Use a separate task, so that a cancelled call does not cancel texts for which other calls wait. The task
+        # starts in the loop's next turn, after a request has subscribed to everything that it wants.
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -243,7 +243,7 @@ class CachedEncoder:
             await self._work_out(self._encoder.encode(direct), direct)
 
     async def _encode_stored(self, second: SecondLevel, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
-        """Answer from the second level and encode the rest."""
+        """Answer from the second level, and encode all texts that it lacks."""
         started_s = time.perf_counter()
         with spanned(CACHE, {CACHE_LEVEL: second.source.name.lower(), TEXTS: len(texts)}) as span:
             found = await find_stored(self.spaces, second, texts)
@@ -266,7 +266,7 @@ class CachedEncoder:
                 unserved = self._complete(part)
                 if unserved:
                     self._spawn(self._launch(unserved))
-        except Exception:  # noqa: BLE001 - it is logged, and no caller may hang
+        except Exception:  # noqa: BLE001 - log the error; no caller may hang
             _log.exception("cannot encode %d texts because of an internal error", len(texts))
             for text in texts:
                 if text in self._pending:
@@ -276,7 +276,7 @@ class CachedEncoder:
         """Deliver finished texts and cache their vectors. Failures are not cached.
 
         Returns:
-            Texts that need another run, because a caller wants something that this run did not compute.
+            Texts that need another run, because a caller wants vectors that this run did not compute.
         """
         if part.results is not None:
             return self._complete_run(part.jobs, part.results)
@@ -288,7 +288,7 @@ class CachedEncoder:
         now_s = time.monotonic()
         wanted_again = []
         for text in part.jobs:
-            if text.is_wanted(now_s):  # by a call that joined just now
+            if text.is_wanted(now_s):  # a call joined after the last check
                 wanted_again.append(text)
             else:
                 self._dropped.labels("deadline" if self._pending.drop(text) else "cancelled").inc()
@@ -308,7 +308,7 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of parts of `texts` that are quick to hash."""
+    """Yield start and end of slices of `texts` that are quick to hash."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

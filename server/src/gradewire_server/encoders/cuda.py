@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
 ROWS: Final = (1, 4, 16, 64, 256)
-"""The grid of shapes. In `benchmarks/gpu/buckets.py` no grid of this size pads less with as few runs on real texts."""
+"""Row counts of the shapes. `benchmarks/gpu/buckets.py` found no equally small set with less padding on real texts."""
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -34,15 +34,15 @@ _SMALLEST_GRAPH: Final = bytes.fromhex(
     "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
     "08080112040a02080142040a001014"
 )
-"""An ONNX graph with one Identity operator, to find out whether a provider starts."""
+"""An ONNX graph with one Identity operator, to test if a provider starts."""
 
 _GRAPH_ID: Final = "gpu_graph_id"
 _NO_GRAPH: Final = "-1"
 
 _FEEDERS: Final = 2
-"""Worker threads that tokenize, pad and read results: one prepares the next run while the GPU computes."""
+"""Number of worker threads that tokenize, pad and read results. One prepares the next run while the GPU computes."""
 _RUN_OVERHEAD_TOKENS: Final = 512
-"""An unmeasured guess: the tokens that a GPU computes while it starts the kernels of a run."""
+"""Overhead of a run, in tokens that a GPU computes while it starts the run's kernels. A guess, not measured."""
 
 
 class Bucket(NamedTuple):
@@ -57,8 +57,8 @@ class Part:
     """Texts that run together.
 
     Attributes:
-        places: Positions of the texts in the input: at most `bucket.rows`, none longer than `bucket.tokens`.
-        bucket: The shape to which they are padded.
+        places: Positions of the texts in the input: at most `bucket.rows` texts of at most `bucket.tokens` tokens.
+        bucket: The shape to pad the texts to.
     """
 
     places: tuple[int, ...]
@@ -69,10 +69,10 @@ class Buckets:
     """The shapes of one model.
 
     Args:
-        max_tokens: Tokens of the model's longest text, and of the longest shape.
-        max_run_tokens: Largest rows times tokens of a shape; a shape of one row may exceed it.
-        tokens: Lengths, ascending.
-        rows: Numbers of rows, ascending, including 1.
+        max_tokens: The model's maximum text length, which is also the longest shape's length.
+        max_run_tokens: Maximum rows times tokens of a shape. A shape with one row may exceed it.
+        tokens: Lengths in ascending order.
+        rows: Row counts in ascending order, including 1.
     """
 
     def __init__(
@@ -86,16 +86,16 @@ class Buckets:
 
     @property
     def shapes(self) -> list[Bucket]:
-        """All shapes; the index in the list is the number of the CUDA graph."""
+        """All shapes. A shape's index in the list is its CUDA graph's ID."""
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Split texts of 1 to `max_tokens` tokens into parts with a shape each, longest first."""
+        """Split texts of 1 to `max_tokens` tokens into parts, longest texts first. Each part has one shape."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
             length = self._length_for(lengths[order[at]])
-            # Leave texts to a shorter shape that holds them, unless a few of them fill this one up.
+            # Leave texts that fit into a shorter shape to that shape, unless a few of them fill up this shape.
             fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
             count = _rows_for(fitting, self._rows[length])
             taken = order[at : at + count]
@@ -103,7 +103,7 @@ class Buckets:
             at += len(taken)
 
     def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """Split a part that did not fit into memory into two smaller ones."""
+        """Split a part that did not fit into memory into two smaller parts."""
         middle = len(part.places) // 2
         halves = []
         for places in (part.places[:middle], part.places[middle:]):
@@ -120,7 +120,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next one if they fill half of it."""
+    """Return the largest row count that the texts fill, or the next larger row count if they fill half of that."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -128,7 +128,7 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask of a part, int64[rows, tokens] each.
+    """Return a part's token IDs and attention mask, each int64[rows, tokens].
 
     An empty row gets one token, because an all-zero mask would make the row NaN.
     """
@@ -142,15 +142,15 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """The requested GPU cannot be used. The message gives the reason and the remedy."""
+    """The requested GPU cannot be used. The message states the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPU that GPU models run on.
+    """The GPU for GPU models.
 
     Attributes:
-        index: From 0; None if no GPU is used.
+        index: Index of the GPU, from 0; None without a GPU.
     """
 
     index: int | None
@@ -158,7 +158,7 @@ class Gpu:
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find the GPU that `device` requests. Takes a second if there is one; logs a line if ``auto`` finds none.
+    """Find the GPU that `device` requests. This takes a second with a GPU. If ``auto`` finds no GPU, log the reason.
 
     Raises:
         DeviceError: The settings require a GPU that cannot be used.
@@ -177,32 +177,32 @@ def find_gpu(config: GpuConfig) -> Gpu:
 def _problem(index: int) -> str:
     if CUDA_PROVIDER not in onnxruntime.get_available_providers():
         return f"the installed onnxruntime ({onnxruntime.__version__}) has no {CUDA_PROVIDER}. Run: {_INSTALL}"
-    onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels, which are on no search path
+    onnxruntime.preload_dlls()  # CUDA and cuDNN in NVIDIA's wheels are on no search path
     try:
         session = onnxruntime.InferenceSession(
             _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
         )
-    # The provider raises no class of its own.
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
+    # The provider has no error class of its own.
+    except Exception as error:  # noqa: BLE001 - any error is the reason
         return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}. Check nvidia-smi"
     if CUDA_PROVIDER not in session.get_providers():
-        # ONNX Runtime drops a provider whose libraries do not load, and logs the missing one.
+        # If a provider's libraries do not load, ONNX Runtime drops the provider and logs the missing library.
         return (
-            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or of a wrong version (see the "
-            "line of onnxruntime above). Run: pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
+            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has a wrong version (see "
+            "onnxruntime's message above). Run: pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
         )
     return ""
 
 
 def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:
-    """Return the provider options of a session."""
+    """Return a session's provider options."""
     options = {
         "device_id": str(index),
-        # With few known shapes, memory grows by the requested size instead of to the next power of two.
+        # Shapes are few and known, so grow memory by the requested size instead of to the next power of two.
         "arena_extend_strategy": "kSameAsRequested",
-        # One stream for copies and kernels: a run never reads inputs that are still being copied.
+        # Use one stream for copies and kernels, so that a run never reads inputs that are still being copied.
         "do_copy_in_default_stream": "1",
-        # TensorFloat-32 keeps 10 of a float's 23 bits, so it does not compute in fp32.
+        # TensorFloat-32 keeps only 10 of a float's 23 mantissa bits, so it is not fp32.
         "use_tf32": "0" if precision == "fp32" else "1",
         "enable_cuda_graph": str(int(config.cuda_graphs)),
     }
@@ -221,10 +221,10 @@ class _Buffers:
 
 
 class BoundSession:
-    """A graph with permanent buffers. Call it from one thread only: CUDA graphs belong to their recording thread.
+    """A graph with permanent buffers. Use it on one thread only, because CUDA graphs belong to their recording thread.
 
     Args:
-        device: Device and index of the session's memory: "cuda", or "cpu" to run the same code without a GPU.
+        device: Type and index of the device with the session's memory: "cuda", or "cpu" to run without a GPU.
     """
 
     def __init__(
@@ -248,9 +248,9 @@ class BoundSession:
         """Compute one batch with one copy in and one copy out.
 
         Args:
-            ids: Token ids, [rows, tokens] of one of the shapes.
-            mask: 1 for a text's tokens, then 0; the same shape.
-            token_outputs: Names of outputs with token vectors. If there are any, the run uses no CUDA graph.
+            ids: Token IDs, [rows, tokens], in one of the shapes.
+            mask: 1 for a text's tokens, then 0; in the same shape.
+            token_outputs: Names of outputs with token vectors. With any of these, the run uses no CUDA graph.
 
         Returns:
             Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. The
@@ -268,7 +268,7 @@ class BoundSession:
         if not token_outputs:
             self._session.run_with_iobinding(buffers.binding, buffers.options)
             return np.array(buffers.sentences.numpy()), []
-        # Token vectors are large and rare: the run owns their memory, which returns to the arena with the binding.
+        # Token vectors are large and rare, so the run owns their memory. It returns to the arena with the binding.
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
         for name in (self._model.sentence_output, *token_outputs):
@@ -278,7 +278,7 @@ class BoundSession:
         return sentences, tokens
 
     def forget(self, shape: Bucket) -> None:
-        """Free the buffers of a shape, if any."""
+        """Free a shape's buffers, if it has any."""
         self._buffers.pop(shape, None)
 
     def _allocate(self, shape: Bucket) -> _Buffers:
@@ -304,13 +304,13 @@ def _run_options(graph_id: str) -> Any:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether a run ran out of memory. ONNX Runtime and CUDA report that in the message only."""
+    """Return True if a run ran out of memory. ONNX Runtime and CUDA report this only in the message."""
     said = str(error).lower()
     return any(sign in said for sign in ("failed to allocate memory", "out of memory", "alloc_failed"))
 
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """Return settings for few and large batches on a GPU."""
+    """Return `compute` changed for few and large batches on a GPU."""
     return replace(
         compute,
         workers=_FEEDERS,
@@ -323,10 +323,10 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
 
 @cache
 def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """Return the only thread of this process that uses a GPU, for all models and also to load one.
+    """Return this process's only thread that uses a GPU. All models run and load there.
 
-    ONNX Runtime records CUDA graphs in the capture mode "global": an allocation or copy on another thread at that
-    moment fails, and so does the recording.
+    ONNX Runtime records CUDA graphs in the capture mode "global". If another thread allocates or copies during a
+    recording, both this operation and the recording fail.
     """
     return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
 
@@ -335,12 +335,12 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     """Load a model's graph onto a GPU.
 
     Raises:
-        RuntimeError: ONNX Runtime cannot load it there.
+        RuntimeError: ONNX Runtime cannot load the graph there.
     """
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
-    options.enable_mem_pattern = False  # the few runs without a graph have too many shapes
-    options.intra_op_num_threads = 1  # the CPU computes shapes only; the default is a thread per core
+    options.enable_mem_pattern = False  # runs without a CUDA graph are few, but have too many shapes
+    options.intra_op_num_threads = 1  # the CPU only computes shapes; the default is a thread per core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)
@@ -350,7 +350,7 @@ class BucketSession:
     """A session that runs texts of any length in the shapes of `Buckets`. Several worker threads may call it.
 
     All runs share one session, one stream and one thread: a GPU computes one large run sooner than two concurrent
-    halves, and recorded CUDA graphs must not be started from several threads.
+    halves, and only one thread may start recorded CUDA graphs.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
@@ -364,7 +364,7 @@ class BucketSession:
         """Run texts like `EncoderSession.run`; split batches that do not fit into the GPU's memory.
 
         Raises:
-            RuntimeError: From ONNX Runtime, also if a single text does not fit.
+            RuntimeError: From ONNX Runtime, for example if a single text does not fit.
         """
         del exclusive  # a GPU has only one way to run
         names = [self._model.token_output(layer) for layer in layers]
@@ -398,7 +398,7 @@ class BucketSession:
         self._too_large.add(part.bucket)
         self._thread.submit(self._bound.forget, part.bucket).result()
         _log.warning(
-            "batches of %d x %d tokens do not fit into the GPU's memory; using smaller ones from now on. Change "
+            "batches of %d x %d tokens do not fit into the GPU's memory; using smaller batches from now on. Change "
             "gpu_batch_tokens or gpu_memory_limit to avoid this",
             *part.bucket,
         )

@@ -1,4 +1,4 @@
-"""Runs of one model on another server: several at a time, cancelled when nobody waits for them any more."""
+"""Dispatch one model's runs to a remote server: several at a time, cancelled if no caller waits for them any more."""
 
 import asyncio
 import logging
@@ -32,13 +32,13 @@ _CLOSE_WAIT_S: Final = 2.0
 
 
 class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
-    """Runs on another server. Use it on the event loop."""
+    """An interface for runs on a remote server. Use it on one event loop."""
 
     def refusal(self) -> RunError | None:
-        """Return the reason why runs cannot succeed now, or None; with a reason, queued jobs fail at once."""
+        """Return the reason why runs cannot succeed now, or None. With a reason, queued jobs fail immediately."""
 
     async def run(self, jobs: Sequence[JobT_contra], /, *, deadline_s: float) -> Sequence[ResultT_co]:
-        """Compute one run, one result per job. It may be cancelled, and raises DeadlinePassedError if it is late."""
+        """Compute one run and return one result per job; raises DeadlinePassedError. You may cancel this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class DispatchLimits:
     """The limits of concurrent runs.
 
     Attributes:
-        max_in_flight: Concurrent requests.
-        parallel_runs: Runs that the server computes at a time; a single call is split into as many.
-        run_overhead_tokens: Cost of a run besides its tokens, in tokens: a batch is split only if it saves more.
+        max_in_flight: Maximum number of concurrent requests.
+        parallel_runs: Number of runs that the server computes at a time. A single call is split into this many runs.
+        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if this saves more than the cost.
     """
 
     max_in_flight: int
@@ -60,7 +60,7 @@ class DispatchLimits:
 
 
 class AsyncDispatcher(JobQueue[JobT, ResultT]):
-    """A queue and its running requests. Lives on one event loop."""
+    """A queue and its running requests. Use it on one event loop."""
 
     def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
         super().__init__(limits.max_queue_tokens)
@@ -72,7 +72,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
 
     @override
     async def close(self, reason: Failure) -> None:
-        """Fail queued jobs with `reason`, wait briefly for running ones, then fail those too."""
+        """Fail queued jobs with `reason`. Wait briefly for running jobs, then fail these too."""
         self._closed = reason
         end(self._drain(), RunError(reason))
         if self._running:
@@ -92,7 +92,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             if not self._planned:
                 self._plan()
                 continue
-            # Planned runs go first: back in the queue, short texts would wait behind every long one.
+            # Planned runs go first. Back in the queue, short texts would wait behind all long texts.
             run = self._still_wanted(self._planned.popleft())
             if run:
                 task = self._loop.create_task(self._work(run))
@@ -124,9 +124,9 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancel hopeless runs, and runs without a single wanted text.
+        """Cancel hopeless runs, and runs without any wanted text.
 
-        Wanted texts of a cancelled run return to the queue, or fail if runs are refused now.
+        A cancelled run's wanted texts return to the queue, or fail if runs are refused now.
         """
         refusal = self._remote.refusal()
         if refusal is not None:
@@ -143,9 +143,9 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             jobs = [each.job for each in run]
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
-            # Callers that joined meanwhile have later deadlines: they must not fail because of those that left.
+            # Callers that joined meanwhile have later deadlines. They must not fail because the first callers left.
             self._give_back(run)
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
+        except Exception as error:  # noqa: BLE001 - any error of a backend becomes a failure of these texts
             if not isinstance(error, RunError):
                 _log.exception("cannot encode a batch of %d texts", len(run))
             end(run, error)

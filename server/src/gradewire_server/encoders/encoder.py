@@ -1,4 +1,4 @@
-"""One loaded model: tokenize texts, queue them, and read the output of runs."""
+"""One loaded model: tokenize texts, queue them, and read each run's output."""
 
 import asyncio
 import math
@@ -24,7 +24,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
-"""Texts of up to this many characters in total are tokenized on the event loop, in under 1 ms."""
+"""Maximum number of characters, over all texts of a call, to tokenize on the event loop. They take under 1 ms."""
 SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
 _QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full. Try again later")
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder returned a vector that is zero or not finite")
@@ -33,11 +33,11 @@ _WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up 
 
 
 class Encoded(NamedTuple):
-    """The vectors of one text.
+    """One text's vectors.
 
     Attributes:
-        blobs: Everything requested when its turn came, or the failure.
-        began_s: Start of its run in `time.monotonic()` seconds; infinity without a run.
+        blobs: Everything requested before the text's run started, or the failure.
+        began_s: Start of the run in `time.monotonic()` seconds; infinity without a run.
     """
 
     blobs: Blobs | Failure
@@ -50,10 +50,10 @@ FinishedTexts: TypeAlias = FinishedJobs[PendingText, Encoded]
 
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
-    """An encoder of approximate vectors of a model.
+    """An encoder for a model's approximate vectors.
 
     Attributes:
-        encoder: Its cache entries have names of their own.
+        encoder: The encoder. Its cache entries never mix with those of exact vectors.
     """
 
     encoder: "Encoder"
@@ -62,14 +62,14 @@ class RoughEncoder:
 
 
 class Encoder:
-    """A loaded model. Lives on one event loop.
+    """A loaded model. Use it on one event loop.
 
     Args:
-        rough: An encoder of approximate vectors of the model; its owner closes both.
-        degraded: A line for users about a setting that could not be met; empty if all are met.
+        rough: An encoder for the model's approximate vectors. The owner of this encoder closes both.
+        degraded: A message for users about a setting that has no effect here; empty if there is no such setting.
     """
 
-    def __init__(  # noqa: PLR0913 - the five parts of one model, and two more by name
+    def __init__(  # noqa: PLR0913 - five parts of one model, and two options by name
         self,
         model: BuiltModel,
         tokenizer: TextTokenizer,
@@ -91,7 +91,7 @@ class Encoder:
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
 
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        """Encode texts and yield each once; callers may want more of them until their turn comes."""
+        """Encode texts and yield each once. Until a text's run starts, callers may request more of its vectors."""
         # Long texts are tokenized off the event loop.
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
@@ -122,13 +122,13 @@ class Encoder:
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return the ids of each text as `EmbedTokens` numbers them, without special tokens."""
+        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
         if sum(map(len, texts)) <= INLINE_CHARACTERS:
             return self._ids(texts)
         return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail queued texts with `reason` and wait for running ones."""
+        """Fail queued texts with `reason` and wait for running texts."""
         self._closed = reason
         await self._queue.close(reason)
         await asyncio.to_thread(self._tokenizing.shutdown)
@@ -142,7 +142,7 @@ class Encoder:
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            # No caller wants token vectors of windows; for other texts one may join before their turn comes.
+            # No caller wants token vectors of windows. For all other texts, a caller may request them before the run.
             group = [text for text in texts if bool(text.token_kinds or text.tier > Tier.WINDOW) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
@@ -153,11 +153,11 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
-    """Vectors of one run.
+    """One run's vectors.
 
     Attributes:
-        sentences: float32[n, dims] of unit length; for a grader, its logits [n, 1].
-        tokens: float32[n, padded tokens, dims] by requested layer, from 1; rows of padding are unspecified.
+        sentences: float32[n, dims], vectors of unit length; for a grader, logits [n, 1].
+        tokens: float32[n, padded tokens, dims] by requested layer, from 1. Vectors of padding are unspecified.
     """
 
     sentences: NDArray[np.float32]
@@ -173,15 +173,15 @@ class RunReader:
         self._telemetry = telemetry
 
     def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
-        """Take the texts of a run and return the layers whose token vectors it must compute, ascending."""
+        """Take a run's texts and return the layers that need token vectors, in ascending order."""
         return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
-        """Make blobs of a run's output.
+        """Convert a run's output to blobs.
 
         Args:
             texts: Taken texts, in the order of the output's rows.
-            output: The vectors of the run.
+            output: The run's vectors.
             started_s: Start of the run in `time.perf_counter()` seconds.
         """
         blobs = self.make_blobs(texts, output)
@@ -193,7 +193,7 @@ class RunReader:
         return [Encoded(each, began_s=began_s) for each in blobs]
 
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
-        """Return blobs of each text, or the failure; same arguments as `read`."""
+        """Return each text's blobs or failure; same arguments as `read`."""
         tokenized = [text.tokens for text in texts if text.tokens is not None]
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
@@ -216,11 +216,11 @@ class RunReader:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask, int64[n, width] each; masked ids are never read.
+    """Return token IDs and attention mask, each int64[n, width]. The IDs under the mask are arbitrary.
 
     Args:
-        ids: int32[tokens] of each text, at least one.
-        width: At least the length of the longest text; 0 to use that length.
+        ids: int32[tokens] for each text; at least one text.
+        width: Length to pad to, at least the longest text's length. 0 means that length.
     """
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     mask = np.arange(width or lengths.max()) < lengths[:, None]
@@ -230,7 +230,7 @@ def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.in
 
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
-    """Return the ids of tokenized texts in order: a row per text, or per piece of a text."""
+    """Return the IDs of tokenized texts in order: one row per text, or per piece of a grader's text."""
     return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
 
 
@@ -266,6 +266,6 @@ def run_reader(model: BuiltModel, tokenizer: TextTokenizer, telemetry: ModelTele
 
 
 def warm_up_ids(model: BuiltModel, tokenizer: TextTokenizer) -> list[NDArray[np.int32]]:
-    """Return token ids of a short and a longer text for warm-up runs."""
+    """Return the token IDs of a short and a longer text, for warm-up runs."""
     texts = [joined((text, text, text)) for text in _WARM_UP] if model.kind == "grader" else _WARM_UP
     return [text.ids for text in tokenizer.encode(texts)]

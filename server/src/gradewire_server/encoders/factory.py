@@ -1,4 +1,4 @@
-"""Open the encoder service for the settings. Only the chosen backend is imported."""
+"""Open the encoder service for the settings. Only imports the chosen backend."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def check_installed(config: EngineConfig) -> None:
     """Import the libraries that the encoders need.
 
     Raises:
-        ImportError: A library is not installed; see `name` of the error.
+        ImportError: A library is not installed. The error's `name` names it.
     """
     import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
-    """Return the service without a loaded model. Takes a second if it finds a GPU.
+    """Return the service, without a loaded model. This takes a second if there is a GPU.
 
     Raises:
         OSError: A certificate cannot be read, or the requested GPU cannot be used.

@@ -1,4 +1,4 @@
-"""The models of a source and of the catalog: list them, load them at first use, and replace them."""
+"""List models from a source and the catalog, load them at first use, and replace them."""
 
 import asyncio
 import logging
@@ -26,11 +26,11 @@ Stamp: TypeAlias = tuple[str, int, int]
 
 
 class NotNowError(Exception):
-    """A model exists here but cannot be used now. Its source loads it again when it can.
+    """A model exists here but cannot be used now. Its source loads the model again as soon as possible.
 
     Attributes:
-        failure: The failure for callers: MODEL_UNAVAILABLE if it is the wrong model, UNAVAILABLE if its state is
-            unknown.
+        failure: The failure for callers: MODEL_UNAVAILABLE if the model is the wrong one, UNAVAILABLE if the model's
+            state is unknown.
     """
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
@@ -40,34 +40,34 @@ class NotNowError(Exception):
 
 
 class UnusableError(Exception):
-    """A model is intact but cannot be used here until it is built again. The message is for callers."""
+    """A model is intact, but cannot be used here until it is built again. The message is for callers."""
 
 
 class ModelSource(Protocol):
     """A source of models. Use it on one event loop."""
 
     def listed(self) -> Sequence[BuiltModel]:
-        """Return the models that are described here, without broken ones. Reads small files."""
+        """Return the models that are described here, except broken models. Reads only small files."""
 
     def describe(self, name: str) -> BuiltModel:
         """Return one model, or raise ModelNotBuiltError or ModelBrokenError."""
 
     async def open(self, name: str, *, namespace: str) -> Encoder:
-        """Get a model ready to run.
+        """Open a model and prepare it for runs.
 
         Raises:
-            ModelError: It is missing or broken.
-            UnusableError: It exists, but this source cannot run it.
-            NotNowError: It exists, but cannot be used now.
+            ModelError: The model is missing or broken.
+            UnusableError: The model exists, but this source cannot run it.
+            NotNowError: The model exists, but cannot be used now.
         """
 
     def trouble(self, name: str) -> str:
-        """Return the reason why an opened model cannot compute now; empty if it can."""
+        """Return the reason why an opened model cannot compute now; empty if the model works."""
         del name
         return ""
 
     async def close(self) -> None:
-        """Release all resources; all encoders are closed by then."""
+        """Release all resources. Close all encoders first."""
         return
 
 
@@ -76,7 +76,7 @@ class LoadedModel:
     """A loaded model.
 
     Attributes:
-        rough: A cached encoder of approximate vectors with cache names of its own; None without one.
+        rough: A cached encoder for approximate vectors, with separate cache names; None without such an encoder.
     """
 
     encoder: CachedEncoder
@@ -85,20 +85,20 @@ class LoadedModel:
     degraded: str = ""
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fail queued texts with `reason` and wait for running ones."""
+        """Fail queued texts with `reason` and wait for running texts."""
         await self.encoder.close(reason)
         if self.rough is not None:
             await self.rough.close(reason)
 
 
 class ModelLibrary(ModelIndex):
-    """The models of a source and of the catalog.
+    """The models from a source and the catalog.
 
     A call names a model as NAME, as NAME@DIGEST (exactly that build), or as "" for the default model.
 
     Attributes:
-        awaited: Requested models that cannot be used now, with the failure that callers got.
-        unusable: Reasons why the default model, or a model that was loaded or awaited before, is unusable.
+        awaited: Failure for callers, by name, for requested models that cannot be used now.
+        unusable: Reason, by name, why the default model or a model that was loaded or awaited before is unusable.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class ModelLibrary(ModelIndex):
         return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Load a model, or join a load in progress. An awaited model fails at once; its source loads it later."""
+        """Load a model, or join a load in progress. An awaited model fails immediately; its source loads it later."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
@@ -133,12 +133,12 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     async def reload(self, name: str) -> LoadedModel | Failure:
-        """Open a model again in place of the loaded one, which is removed even if that fails."""
+        """Open a model again and replace the loaded model. If that fails, remove the loaded model too."""
         return await self._loading.result(name, partial(self._load, name))
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # Loaded and awaited models are answered without disk access.
+        # Loaded and awaited models need no disk access.
         name = name or self.default
         if name in self.loaded:
             return self.loaded[name].status
@@ -160,7 +160,7 @@ class ModelLibrary(ModelIndex):
 
     @override
     def statuses(self) -> list[ModelStatus]:
-        # Catalog first, then other built models; variants of a model only if they are built.
+        # List the catalog first, then all other built models. List a model's variants only if they are built.
         built = {model.name: model for model in self._source.listed()}
         known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
         names = dict.fromkeys([*known, *built, *self.loaded])
@@ -189,8 +189,8 @@ class ModelLibrary(ModelIndex):
             return self._unusable(name, str(error))
         except ModelError as error:
             return self._unusable(name, _unusable_message(name, error), log=str(error))
-        except Exception:  # noqa: BLE001 - ONNX Runtime and the tokenizer may raise anything about a file
-            _log.exception("model %s cannot be loaded", name)
+        except Exception:  # noqa: BLE001 - ONNX Runtime and the tokenizer may raise any error for a file
+            _log.exception("cannot load model %s", name)
             return self._unusable(name, f"model {quoted(name)} cannot be loaded. See the server's log")
         status = _status_of(encoder.model, state="loaded", is_default=name == self.default)
         rough = encoder.rough
@@ -208,7 +208,7 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     def _put(self, name: str, loaded: LoadedModel | None) -> None:
-        """Set or remove the model of a name; the old one closes as soon as its runs have ended."""
+        """Set or remove the model with a name. The old model closes as soon as its runs have ended."""
         old = self.loaded.pop(name, None)
         if old is not None:
             task = asyncio.get_running_loop().create_task(old.close(REPLACED))
@@ -227,10 +227,10 @@ class ModelLibrary(ModelIndex):
         self._logged.pop(name, None)
 
     def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
-        # Keep nothing about names that never loaded: callers may invent any number of them.
+        # Keep nothing about names that never loaded, because callers may invent any number of names.
         kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
         if log and self._logged.get(name) != log:
-            _log.warning("model %s cannot be loaded: %s", name, log)
+            _log.warning("cannot load model %s: %s", name, log)
         if kept:
             self.unusable[name], self._logged[name] = message, log
         self._put(name, None)
@@ -263,12 +263,12 @@ class ModelLibrary(ModelIndex):
 
 
 def _stamp_of(model: BuiltModel) -> Stamp:
-    """Return digest and times of change, which differ after a new build or a repair by hand."""
+    """Return digest and modification times. They differ after a new build or a manual repair."""
     return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
 
 
 def _changed_ns(path: Path) -> int:
-    """Return the time of a file's last change; 0 if it is missing, like a graph that another process runs."""
+    """Return a file's modification time; 0 if the file is missing, like a graph that only Triton has."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -276,7 +276,7 @@ def _changed_ns(path: Path) -> int:
 
 
 def _unusable_message(name: str, error: ModelError) -> str:
-    """Return the remedy for a model, for remote callers: the error itself names directories."""
+    """Return a message with the remedy for remote callers. The error's own message contains paths of this machine."""
     catalog = load_catalog()
     build = f"gradewire models build {name if name in catalog else 'NAME'}"
     if not isinstance(error, ModelNotBuiltError):
@@ -333,7 +333,7 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
         ),
         unreadable=tuple((each.metric, each.summary) for each in model.unreadable),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
-        # For an unmeasured model, use the last layer, which its training shaped.
+        # For an unmeasured model, use the last layer, because training shaped its vectors.
         bertscore_layer=measured.layer if measured else model.layers,
         digest=model.digest,
         temperature=model.temperature,

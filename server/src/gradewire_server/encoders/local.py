@@ -1,4 +1,4 @@
-"""Models that run in this process: sessions of ONNX Runtime or OpenVINO, approximate vectors, and their source."""
+"""Run models in this process: sessions of ONNX Runtime or OpenVINO, approximate vectors, and the model source."""
 
 import asyncio
 import hashlib
@@ -45,7 +45,7 @@ _PADDING_COST: Final = 0.15
 """Relative cost of a padding token in a graph that computes padding in attention only (docs/research/encoders.md)."""
 
 _MARGIN: Final = 1.5
-"""Factor on the largest measured error, since other texts may have a larger one (docs/research/encoders.md)."""
+"""Factor on the largest measured error, because real texts may have larger errors (docs/research/encoders.md)."""
 _LONGEST_WINDOW: Final = 4
 _TEXTS_A_RUN: Final = 32
 _SENTENCES: Final = (
@@ -62,14 +62,14 @@ _SENTENCES: Final = (
     "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
     "It depends on the interest rate, the term of the loan and the monthly payment",
 )
-"""Ordinary answers. Errors are measured on their windows, so a change here changes the bound."""
+"""Ordinary answers. Errors are measured on their windows, so a change here changes the error bound."""
 
 
 class EncoderSession:
-    """The loaded graph of one model.
+    """One model's loaded graph.
 
     Raises:
-        onnxruntime.capi.onnxruntime_pybind11_state.*: This version cannot run the file.
+        onnxruntime.capi.onnxruntime_pybind11_state.*: This version of ONNX Runtime cannot run the file.
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
@@ -79,12 +79,12 @@ class EncoderSession:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length, padded to the longest.
+        """Run texts of any length, padded to the longest text.
 
         Args:
-            ids: Token ids of each text, at least one.
-            layers: Layers whose token vectors to return, from the model's `token_layers`.
-            exclusive: True if no other run is active, so that this one may use all cores.
+            ids: Token IDs for each text; at least one text.
+            layers: Layers to return token vectors for, from the model's `token_layers`.
+            exclusive: True if no other run is active, so that this run may use all cores.
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
@@ -95,17 +95,17 @@ class EncoderSession:
 
 def _open(model: BuiltModel, *, threads: int) -> onnxruntime.InferenceSession:
     options = cpu_session_options(threads)
-    # ONNX Runtime would keep a memory plan for each input shape, and there are many small ones.
+    # With this option, ONNX Runtime would keep a memory plan for each of many small input shapes.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 class Bf16Session:
-    """The compiled graph of one model.
+    """One model's compiled graph.
 
     Raises:
         Bf16UnavailableError: OpenVINO is not installed or cannot compile the graph, or the processor has no bf16
-            instruction.
+            instructions.
     """
 
     def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
@@ -121,9 +121,10 @@ class Bf16Session:
 
 
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
-    """Return the same model with a digest for the names of its cache entries.
+    """Return the same model with a digest for its cache entries.
 
-    Another processor or OpenVINO version computes other bits, up to 1e-3 of a component, so they share no entries.
+    Vectors depend on processor and OpenVINO version, by up to 1e-3 of a component, so each combination has separate
+    cache entries.
 
     Raises:
         Bf16UnavailableError: The model cannot run in bf16 here.
@@ -140,37 +141,37 @@ class Session(Protocol):
 
 
 class OpenSession(NamedTuple):
-    """A loaded model and the settings of its batches."""
+    """A loaded model and its batch settings."""
 
     session: Session
     compute: ComputeConfig
 
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
-    """Load a model on the device and in the precision that its digest stands for.
+    """Load a model on the device and in the precision that its digest covers.
 
     Raises:
-        UnusableError: It needs TensorRT, a GPU that is missing, or bf16 that is unavailable.
-        RuntimeError: ONNX Runtime cannot load it.
+        UnusableError: The model needs TensorRT, a missing GPU, or unavailable bf16.
+        RuntimeError: ONNX Runtime cannot load the model.
     """
     if model.numeric_class == BF16_CLASS:
         try:
             # OpenVINO sorts a run's texts by padded length itself.
             return OpenSession(Bf16Session(model, compute), replace(compute, padding_cost=0.0))
         except Bf16UnavailableError as error:
-            _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
-            # The digest stands for vectors in bf16; the same graph in fp32 gives other vectors.
+            _log.warning("cannot load model %s: %s", model.name, error, exc_info=error)
+            # The digest covers vectors in bf16. The same graph returns different vectors in fp32.
             raise UnusableError(
                 f"model {model.name!r} needs bf16, which is not available: {error}. Use {model.base} instead"
             ) from error
     if model.on_cpu:
-        # Graphs of `gradewire models build` compute padding in attention only; exported graphs compute it in all
+        # Graphs from `gradewire models build` compute padding only in attention. Exported graphs compute it in all
         # layers.
         built_here = model.adapter is not None or model.name in load_catalog()
         cost = _PADDING_COST if built_here else compute.padding_cost
         return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
-        # The digest stands for vectors from a GPU; the same graph on a CPU gives others.
+        # The digest covers vectors from a GPU. The same graph returns different vectors on a CPU.
         why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
         raise UnusableError(
             f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}. Serve it "
@@ -186,7 +187,7 @@ class RoughSession(NamedTuple):
     """A model in bf16, opened together with its exact session.
 
     Attributes:
-        session: Computes approximate vectors; None without such a session.
+        session: The session for approximate vectors, or None.
     """
 
     session: Session | None = None
@@ -195,7 +196,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open a model in bf16 together with its exact session, if the settings request it and it has vectors on CPUs."""
+    """Open an exact session's model in bf16 too, if the settings request this and the model has vectors on CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -203,7 +204,7 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
         session = Bf16Session(model, compute)
         return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
     except (Bf16UnavailableError, RuntimeError) as error:
-        # Messages of OpenVINO and ONNX Runtime name files.
+        # Messages from OpenVINO and ONNX Runtime contain paths.
         known = isinstance(error, Bf16UnavailableError)
         why = str(error) if known else "the first run failed, see the server's log"
         problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
@@ -212,10 +213,10 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
-    """Return the largest error of the cosine of an approximate and an exact vector, over pairs of fixed texts.
+    """Return the largest cosine error of approximate against exact vectors, over pairs of fixed texts.
 
     Returns:
-        The error with a margin for other texts.
+        The error, with a margin for real texts.
     """
     texts = [
         " ".join(words[begin : begin + length])
@@ -234,7 +235,7 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 
 
 class SessionSource(ModelSource):
-    """A source of models as sessions in this process."""
+    """A source that opens models as sessions in this process."""
 
     def __init__(
         self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
@@ -256,7 +257,7 @@ class SessionSource(ModelSource):
     @override
     async def open(self, name: str, *, namespace: str) -> Encoder:
         loop = asyncio.get_running_loop()
-        # A separate thread, since ONNX Runtime's threads inherit the priority of the thread that starts them.
+        # Use a separate thread, because ONNX Runtime's threads inherit the priority of the thread that starts them.
         opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(ENCODER_NICE,))
         try:
             model, tokenizer, opened, rough = await loop.run_in_executor(opening, self._open, name)
@@ -288,7 +289,7 @@ class SessionSource(ModelSource):
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
-        # The first runs of a session allocate and pack memory: warm up with a short and a longer shape.
+        # A session's first runs allocate and pack memory, so warm up with a short and a longer shape.
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)

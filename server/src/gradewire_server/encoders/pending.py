@@ -1,7 +1,7 @@
-"""Pending texts: a vector that several calls want at the same time is computed once.
+"""Pending texts: if several calls want a vector at the same time, the encoder computes it once.
 
-Calls only subscribe to a pending text. So a cancelled call never takes work away from another one, and a text that
-nobody waits for any more is dropped when its turn comes. A call costs one future for any number of texts.
+Calls only subscribe to a pending text. A cancelled call therefore never cancels work for other calls, and the encoder
+drops a text that no call waits for any more when its turn comes. A call needs one future for any number of texts.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ _ABANDONED = Failure(Status.UNAVAILABLE, "all callers that requested this text h
 
 
 class VectorCall:
-    """One call and the results that it waits for.
+    """One call and its pending results.
 
     Args:
-        deadline_s: In `time.monotonic()` seconds; None for no deadline.
+        deadline_s: Deadline in `time.monotonic()` seconds; None for no deadline.
 
     Attributes:
-        results: By position: a blob, a failure, or None while pending.
-        sources: By position: the `AnswerSource` of each result.
+        results: A blob, a failure, or None (pending), by position.
+        sources: The `AnswerSource` of each result, by position.
     """
 
     __slots__ = ("_began_s", "_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
@@ -42,11 +42,11 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Add a finished run to the times: queueing ends when the first run begins, inference when the last one ends.
+        """Add a finished run to the call's times. Queueing ends when the first run starts, inference with the last run.
 
         Args:
             began_s: Start of the run, in `time.monotonic()` seconds.
-            queued_s: The time when this call's texts of the run were queued, on the same clock.
+            queued_s: Time when this call's texts in the run were queued, on the same clock.
         """
         if began_s < self._began_s:
             self._began_s = began_s
@@ -58,9 +58,9 @@ class VectorCall:
         self._pending += 1
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
-        """Set one result; the last one wakes the waiter."""
+        """Set one result. The last result wakes the waiter."""
         if self.results[position] is not None:
-            return  # timed out before
+            return  # already timed out
         self.results[position] = result
         self.sources[position] = source
         self._pending -= 1
@@ -68,7 +68,7 @@ class VectorCall:
             self._wake()
 
     async def wait(self) -> None:
-        """Wait for all results; at the deadline pending ones become TIMEOUT."""
+        """Wait for all results. At the deadline, pending results become TIMEOUT."""
         timer: asyncio.TimerHandle | None = None
         try:
             if self._pending:
@@ -95,14 +95,14 @@ class VectorCall:
 
 
 class PendingText:
-    """A text to compute. One run computes everything that was requested before its turn.
+    """A text to compute. One run computes everything that callers requested before the run.
 
     Attributes:
-        name: In-process name of its sentence's entry (`KeySpace.hashes`).
+        name: In-process name of the text's sentence entry (`KeySpace.hashes`).
         text: The model input without prefix.
-        taken: Kinds that the current run computes; None before it begins.
+        taken: Kinds that the current run computes; None before the run.
         tokens: The tokenized text; None before tokenization.
-        queued_s: The time when it was queued, in `time.monotonic()` seconds.
+        queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
 
     __slots__ = ("kinds", "name", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
@@ -119,36 +119,36 @@ class PendingText:
 
     @property
     def token_kinds(self) -> frozenset[VectorKind]:
-        """Layers whose token vectors are wanted."""
+        """Layers for which callers want token vectors."""
         return self.kinds - {SENTENCE}
 
     @property
     def storable(self) -> bool:
-        """True if a second level may hold all that is wanted: it keeps token vectors of references only."""
+        """True if a second level may have all wanted vectors. It stores token vectors only for references."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:
-        """Fix the kinds that its run computes; later requests need another run. Thread-safe."""
+        """Fix the kinds that the run computes. Later requests need a second run. Thread-safe."""
         located = self.tokens is not None and self.tokens.kept is not None
         self.taken = self.token_kinds if located else frozenset()
         return self.taken
 
     @property
     def length(self) -> int:
-        """Tokens, including special ones; 0 before tokenization."""
+        """Number of tokens, including special tokens; 0 before tokenization."""
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return whether a caller whose deadline has not passed waits for it."""
+        """Return True if a caller still waits for the text, before the caller's deadline."""
         return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 
     @property
     def deadline_s(self) -> float:
-        """The latest deadline of its callers, in `time.monotonic()` seconds; infinity without one."""
+        """The callers' latest deadline, in `time.monotonic()` seconds; infinity without a deadline."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[VectorCall]:
-        """Return the calls that subscribed."""
+        """Return the subscribed calls."""
         return (call for call, _, _ in self.subscribers)
 
 
@@ -165,7 +165,7 @@ class PendingTexts:
         return self._texts.get(pending.name) is pending
 
     def join(self, name: bytes, call: VectorCall, position: int, kind: VectorKind, tier: Tier) -> bool:
-        """Subscribe to the pending text of `name`; return False if there is no such text."""
+        """Subscribe to the pending text with this name; return False if there is no such text."""
         pending = self._texts.get(name)
         if pending is None:
             return False
@@ -179,10 +179,10 @@ class PendingTexts:
         _subscribe(pending, call, position, kind)
 
     def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
-        """Complete a text: its first subscriber gets `source`, those that joined later get JOINED.
+        """Complete a text. Its first subscriber gets `source`; all later subscribers get JOINED.
 
         Returns:
-            True if all callers were served. Callers whose kind is not in `result` keep waiting for another run.
+            True if all callers were served. A caller whose kind is not in `result` waits for a second run.
         """
         served = False
         waiting: list[tuple[VectorCall, int, VectorKind]] = []
@@ -201,7 +201,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """Remove an unwanted text; return whether a deadline was the reason."""
+        """Remove a text that no caller waits for. Return True if a deadline was the reason."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

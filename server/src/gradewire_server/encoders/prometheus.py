@@ -1,4 +1,4 @@
-"""Prometheus metrics of encoders, here and in Triton; docs/operate/prometheus.md lists the names."""
+"""Prometheus metrics for encoders, here and in Triton. docs/operate/prometheus.md lists the names."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """Counters, gauges and histograms of all encoders; one instance per registry."""
+    """Counters, gauges and histograms for all encoders. Each registry needs its own instance."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -33,19 +33,19 @@ class EncoderTelemetry:
         self.tokenize_s = histogram("tokenize_seconds", "Time of tokenizing one call's texts.", _SECONDS)
         self.batch_texts = histogram("batch_texts", "Texts of one run.", _TEXTS)
         self.batch_tokens = histogram("batch_tokens", "Padded tokens of one run.", _TOKENS)
-        self.tokens = counter("tokens", "Tokens run through an encoder: real ones and padding.", ("model", "kind"))
-        self.texts = counter("texts", "Texts answered, by where they came from.", ("source",))
+        self.tokens = counter("tokens", "Tokens computed by an encoder: real tokens and padding.", ("model", "kind"))
+        self.texts = counter("texts", "Texts answered, by source of the result.", ("source",))
         self.failures = counter("text_failures", "Texts that failed, by status.", ("status",))
-        self.dropped = counter("dropped_texts", "Queued texts that nobody wanted any more.", ("reason",))
+        self.dropped = counter("dropped_texts", "Queued texts that no caller waited for any more.", ("reason",))
         self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
     def expose(self, *, in_flight: Callable[[], float]) -> None:
         """Export the number of pending texts, read at each scrape."""
-        gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
+        gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being computed.", registry=self._registry)
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count the texts of one call by source, and failed ones by status."""
+        """Count one call's texts by source, and failed texts by status."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
@@ -80,22 +80,22 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Counters and gauges of the models in Triton; one instance per registry."""
+    """Counters and gauges for models in Triton. Each registry needs its own instance."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"
         self.errors = Counter(
             f"{prefix}_inference_errors", "Inferences that failed, by kind.", ("model", "kind"), registry=registry
         )
-        self.in_flight = Gauge(f"{prefix}_in_flight", "Inferences on their way.", ("model",), registry=registry)
+        self.in_flight = Gauge(f"{prefix}_in_flight", "Inferences in progress.", ("model",), registry=registry)
         self.switches = Counter(
-            f"{prefix}_model_switches", "Models replaced by others while running.", ("model",), registry=registry
+            f"{prefix}_model_switches", "Models replaced while the server was running.", ("model",), registry=registry
         )
         self.repairs = Counter(
             f"{prefix}_repairs", "Requested loads to repair a model.", ("model", "outcome"), registry=registry
         )
         self._breaker = Gauge(
-            f"{prefix}_breaker_state", "1 for the state a model's breaker is in.", ("model", "state"), registry=registry
+            f"{prefix}_breaker_state", "1 for a model's current breaker state.", ("model", "state"), registry=registry
         )
 
     def set_breaker(self, model: str, state: BreakerState) -> None:

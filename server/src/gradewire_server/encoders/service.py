@@ -1,4 +1,4 @@
-"""The encoder service: answer the requests of metrics and report the health of models."""
+"""The encoder service: answer metrics' requests and report the models' health."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
-"""Bytes of token vectors that take half a millisecond to read."""
+"""Maximum size of token vectors to read on the event loop. Reading this many bytes takes half a millisecond."""
 _NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
@@ -39,10 +39,10 @@ _OTHER_KIND: Final = {
 
 
 class EncoderAnswers(Embeddings, Graders):
-    """Answers for callers of one namespace. Lives on the event loop of its library.
+    """Answers for callers from one namespace. Use this object on the library's event loop.
 
     Args:
-        namespace: Namespace of the cache entries; empty for the server's own.
+        namespace: Namespace of the cache entries; empty for the server's namespace.
     """
 
     def __init__(self, library: ModelLibrary, telemetry: EncoderTelemetry, *, namespace: str = "") -> None:
@@ -104,7 +104,7 @@ class EncoderAnswers(Embeddings, Graders):
         layer: int | None = None,
         deadline_s: float | None,
     ) -> "_SettledCall":
-        """Wait for vectors of texts (of sentences if `layer` is None) and count how each text ended."""
+        """Wait for the texts' vectors and count their outcomes. `layer` None means sentence vectors."""
         dims = 0
         if isinstance(encoder, Failure):
             call = _failed_call(encoder, len(texts))
@@ -123,7 +123,7 @@ class EncoderAnswers(Embeddings, Graders):
 
 
 class _SettledCall(NamedTuple):
-    """A settled call, the length of its vectors (0 if unknown), and its failures by position."""
+    """A settled call, its vectors' length (0 if unknown), and its failures by position."""
 
     call: VectorCall
     dims: int
@@ -150,7 +150,7 @@ def _sentence_reply(settled: _SettledCall) -> EmbedReply:
 
 
 async def _tokens_reply(settled: _SettledCall) -> TokensReply:
-    """Return the reply with token vectors; large ones are read off the event loop."""
+    """Return the reply with token vectors. Large replies are read off the event loop."""
     call, dims, _ = settled
     results = [result for result in call.results if result is not None]
 
@@ -163,7 +163,7 @@ async def _tokens_reply(settled: _SettledCall) -> TokensReply:
 
 
 class ModelsOfKind(ModelIndex):
-    """A view of a library's models of one kind."""
+    """A view of a library that shows only one kind of model."""
 
     def __init__(self, library: ModelLibrary, kind: str) -> None:
         self._library = library
@@ -195,11 +195,11 @@ class ModelsOfKind(ModelIndex):
 
 @dataclass(frozen=True, slots=True)
 class EncoderHealth:
-    """The state of the models.
+    """The models' state.
 
     Attributes:
-        models: By name: True for a used model; for a requested one, whether it can compute.
-        degraded: Reasons why a model that nobody requested cannot compute, and settings that could not be met.
+        models: By name: for a requested model, True if the model can compute; for any other loaded model, True.
+        degraded: Reasons why a model that nobody requested cannot compute, and settings that have no effect here.
     """
 
     models: Mapping[str, bool]
@@ -208,12 +208,12 @@ class EncoderHealth:
 
 
 class EncoderService(EncoderAnswers):
-    """The encoders of a server. Lives on the event loop that created it.
+    """A server's encoders. Use the service on the event loop that created it.
 
     Args:
-        source: The source of models; closed with this.
-        library: The loaded models; closed with this.
-        stop_supervision: Called first when this is closed, if models are supervised.
+        source: The source of models. `close` closes it.
+        library: The loaded models. `close` closes it.
+        stop_supervision: Function for `close` to call first, if models are supervised.
     """
 
     def __init__(
@@ -232,25 +232,25 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model ("" for the default one); `health` reports it from then on.
+        """Load and warm up a model ("" for the default model). From then on, `health` reports it.
 
-        The failure gives the remedy, or says that the model is awaited (UNAVAILABLE).
+        A failure states the remedy, or says that the model is awaited (UNAVAILABLE).
         """
         self._requested[name or self.library.default] = None
         loaded = await self.library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def preload(self) -> None:
-        """Load the models that the settings name for the start; `health` shows the failures."""
+        """Load the models that the settings list for the start. `health` reports failures."""
         for name in self._preload:
             await self.load(name)
 
     def within(self, namespace: str) -> EncoderAnswers:
-        """Return the same encoders for a tenant's namespace, which never finds or joins requests of other tenants."""
+        """Return these encoders for a tenant's namespace. It never uses cached or pending texts of other tenants."""
         return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 
     def health(self) -> EncoderHealth:
-        """Return the current state of the models.
+        """Return the models' current state.
 
         A broken model that only a caller requested makes the server degraded, not unhealthy.
         """
@@ -269,7 +269,7 @@ class EncoderService(EncoderAnswers):
         return EncoderHealth(models, troubles, tuple(degraded))
 
     async def close(self) -> None:
-        """Fail queued texts and wait for running ones."""
+        """Fail queued texts and wait for running texts."""
         if self._stop_supervision is not None:
             await self._stop_supervision()
         await self.library.close()

@@ -1,4 +1,4 @@
-"""Batches with a token budget: fair between callers, interactive before bulk, split into runs. No clocks or threads."""
+"""Form batches within a token budget: fair between callers, interactive jobs before bulk jobs, split into runs."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class FairQueue(Generic[J]):
     """A queue that serves calls in turn.
 
     Args:
-        quantum_tokens: Tokens that a call may add to a batch at each of its turns.
+        quantum_tokens: Number of tokens that a call may add to a batch per turn.
     """
 
     def __init__(self, *, quantum_tokens: int) -> None:
@@ -42,11 +42,11 @@ class FairQueue(Generic[J]):
 
     @property
     def calls(self) -> int:
-        """Calls with queued jobs."""
+        """Number of calls with queued jobs."""
         return len(self._ring)
 
     def push(self, jobs: Sequence[J]) -> None:
-        """Append the jobs of one call."""
+        """Append one call's jobs."""
         if jobs:
             self._ring.append(_Group(sorted(jobs, key=lambda job: job.length)))
             self.tokens += sum(job.length for job in jobs)
@@ -63,14 +63,13 @@ class FairQueue(Generic[J]):
         """Take the next batch.
 
         Args:
-            max_tokens: Largest sum of tokens; a longer job goes alone.
-            max_jobs: Largest number of jobs.
-            wanted: Called when a job's turn comes.
-            at_least_one: Whether a job longer than `max_tokens` may go alone.
+            max_tokens: Maximum number of tokens in the batch.
+            max_jobs: Maximum number of jobs.
+            wanted: Function that returns False for a job to drop. It is called when the job's turn comes.
+            at_least_one: True if a job longer than `max_tokens` may be a batch alone.
 
         Returns:
-            The batch, and jobs that were not wanted any more. With `at_least_one` the batch is empty only if the queue
-            is.
+            The batch, and the dropped jobs. With `at_least_one`, the batch is empty only if no job was left.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -117,17 +116,17 @@ class FairQueue(Generic[J]):
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
     """Split a batch into runs with the lowest total cost of padding and overhead.
 
-    A run costs `overhead_tokens`, its tokens, and `padding_cost` for each token of padding. Jobs of one length stay
-    together, so the choice is exact in O(distinct lengths squared).
+    A run costs `overhead_tokens`, its tokens, and `padding_cost` for each padding token. Jobs of equal length stay
+    together, so finding the exact optimum takes O(distinct lengths squared).
 
     Args:
-        jobs: Any order.
-        max_tokens: Largest cost of a run with more than one length, without its overhead.
-        overhead_tokens: Cost of one run besides its tokens, in tokens.
-        padding_cost: Cost of a token of padding, in tokens, from 0 to 1.
+        jobs: Jobs in any order.
+        max_tokens: Maximum cost of a run, without overhead. Only a run with jobs of one length may exceed it.
+        overhead_tokens: Cost of one run in addition to its tokens, in tokens.
+        padding_cost: Cost of a padding token, in tokens, from 0 to 1.
 
     Returns:
-        Runs that hold every job once, longest jobs first.
+        Runs that together contain every job once, longest jobs first.
     """
     ordered = sorted(jobs, key=lambda job: -job.length)
     starts = [i for i, job in enumerate(ordered) if i == 0 or job.length != ordered[i - 1].length]
@@ -156,14 +155,14 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, paddi
 
 
 _BULK_SHARE: Final = 1 / 8
-"""Tokens that bulk jobs are owed per token of interactive jobs that went before them."""
+"""Credit in tokens that bulk jobs earn for each interactive token that goes before them."""
 
 
 class LaneQueue(Generic[J]):
     """A fair queue for each lane.
 
     Args:
-        quantum_tokens: See `FairQueue`; bulk jobs go first once they are owed as much.
+        quantum_tokens: See `FairQueue`. Bulk jobs go first once their credit reaches this value.
     """
 
     def __init__(self, *, quantum_tokens: int) -> None:
@@ -173,26 +172,26 @@ class LaneQueue(Generic[J]):
 
     @property
     def tokens(self) -> int:
-        """Tokens of all jobs."""
+        """Number of tokens in all jobs."""
         return sum(lane.tokens for lane in self._lanes.values())
 
     @property
     def jobs(self) -> int:
-        """Jobs of both lanes."""
+        """Number of jobs in both lanes."""
         return sum(lane.jobs for lane in self._lanes.values())
 
     @property
     def bulk_jobs(self) -> int:
-        """Jobs of the bulk lane."""
+        """Number of jobs in the bulk lane."""
         return self._lanes[Lane.BULK].jobs
 
     @property
     def calls(self) -> int:
-        """Calls with queued jobs."""
+        """Number of calls with queued jobs."""
         return sum(lane.calls for lane in self._lanes.values())
 
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
-        """Append the jobs of one call."""
+        """Append one call's jobs."""
         self._lanes[lane].push(jobs)
 
     def take(

@@ -1,4 +1,4 @@
-"""Turn text into token ids for encoders and graders, with the tokenizers library; releases the GIL while it works."""
+"""Convert text to token IDs for encoders and graders, with the tokenizers library, which releases the GIL."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,37 +21,37 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""If a text has more characters than this times the token limit, its beginning is tried first (words have about 5)."""
+"""If a text has more characters than this times the token limit, tokenize its beginning first (a word has about 5)."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""More than the longest word that WordPiece splits (100): a longer word is unknown, even when cut."""
+"""A limit above the longest word that WordPiece splits (100 characters). A longer word is unknown, even if cut."""
 _WORD_ENDS: Final = " \n\t\r"
-"""Characters that end a word. A tokenizer may drop other white space without a trace."""
+"""Characters that end a word. A tokenizer may silently drop all other white space."""
 _LEAST_READ_CHARACTERS: Final = 32_768
-"""Characters to read of any text, even if its model takes few tokens."""
+"""Minimum number of characters to read from a text, even if the model accepts few tokens."""
 _CHARACTERS_AT_ONCE: Final = 65_536
-"""Characters per library call, unless a single text has more: about 13 MiB of its memory."""
+"""Maximum number of characters per library call, unless a single text has more. They need about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
-"""Texts to tokenize one after another. The library spreads a batch over threads; while encoder runs keep all cores
-busy, waiting for these takes ten times as long as the work.
+"""Maximum number of texts to tokenize one after another. For a batch, the library would start threads; while encoder
+runs keep all cores busy, the wait for these threads takes ten times as long as the work.
 """
 _AROUND: Final = 2
 _MORE: Final = 1
-"""Extra tokens beyond those that are read, to detect that there are more."""
+"""Number of extra tokens to request, to detect that a text has more tokens than the model reads."""
 _ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A text as the model reads it.
+    """A text in the form that the model reads.
 
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
-        offsets: int32[n, 2], half-open character ranges in the text of the tokens that are not special; None if not
+        offsets: int32[n, 2], half-open character range of each token that is not special; None if not requested.
+        kept: int32[n], positions in `ids` of the tokens that are not special; None if not requested.
+        special: int32[m], positions in `ids` of the tokens that the model puts around every text; None if not
             requested.
-        kept: int32[n], positions of those tokens in `ids`; None if not requested.
-        special: int32[m], positions of the tokens that the model puts around every text; None if not requested.
-        ends: For a grader, the end of each piece in `ids`, which holds all pieces one after another.
+        ends: For a grader, the end of each piece in `ids`, which contains all pieces in sequence.
     """
 
     ids: NDArray[np.int32]
@@ -63,17 +63,17 @@ class Tokenized:
 
     @property
     def rows(self) -> list[NDArray[np.int32]]:
-        """The rows that the model reads: the whole text, or a row for each piece."""
+        """The model's input rows: one row for the whole text, or for each piece."""
         return np.split(self.ids, self.ends[:-1]) if self.ends else [self.ids]
 
 
 class TokenRows(NamedTuple):
-    """Tokens of a text, with their ranges in it.
+    """A text's tokens, with their character ranges.
 
     Attributes:
-        positions: int32[n], in the text as the model reads it.
-        offsets: int32[n, 2], (0, 0) for special tokens.
-        ids: int32[n], -1 for special tokens.
+        positions: int32[n], positions in the model's input.
+        offsets: int32[n, 2], character ranges in the text; (0, 0) for special tokens.
+        ids: int32[n], token IDs; -1 for special tokens.
     """
 
     positions: NDArray[np.int32]
@@ -82,11 +82,11 @@ class TokenRows(NamedTuple):
 
 
 class TextTokenizer:
-    """The tokenizer of one model.
+    """One model's tokenizer.
 
     Args:
         max_tokens: The model's limit, including special tokens.
-        as_text: Read a special token that is spelled out in a text as ordinary characters.
+        as_text: Treat a special token that is spelled out in a text as ordinary characters.
     """
 
     def __init__(self, path: Path, *, max_tokens: int, prefix: str, as_text: bool = False) -> None:
@@ -96,7 +96,7 @@ class TextTokenizer:
         self._tokenizer.enable_truncation(max_tokens)
         self._prefix = prefix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
-        # A vocabulary entry is in bytes or characters, so it is never shorter than the characters it stands for.
+        # A vocabulary entry consists of bytes or characters, so it is at least as long as the characters it encodes.
         longest = max(map(len, self._tokenizer.get_vocab()), default=0)
         self._read_characters = max(
             max_tokens * max(longest + 1, _LONGEST_UNKNOWN_CHARACTERS), self._head_characters, _LEAST_READ_CHARACTERS
@@ -105,10 +105,10 @@ class TextTokenizer:
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize `texts`: about 9 µs for a short one, half as much again with offsets.
+        """Tokenize `texts`, at about 9 µs for a short text, or 14 µs with offsets.
 
-        The ids equal those of the whole text if the tokens that the model reads lie within the first
-        `_read_characters`. Nothing after these is read, and the text counts as truncated.
+        This reads only the first `_read_characters` of a text and counts a longer text as truncated. If these contain
+        all tokens that the model reads, the IDs equal those of the whole text.
         """
         tokenized: list[Tokenized] = []
         for part in _parts(texts, self._head_characters):
@@ -135,17 +135,17 @@ class TextTokenizer:
         read = text[: self._read_characters]
         tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:
-            # Trailing white space does not count as truncated.
+            # A text does not count as truncated if only white space was cut.
             return replace(tokenized, truncated=not text[len(read) :].isspace())
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
-        """Return the tokens of a text that was encoded with offsets, without those of the prefix.
+        """Return the tokens of a text that was encoded with offsets, without the prefix's tokens.
 
         Args:
             tokenized: The text.
-            special: Include the tokens around the text. The same tokens spelled out in the text then also get -1:
-                otherwise a text could contain tokens that the model takes for its own and the metric counts.
+            special: Include the special tokens around the text. If a text spells out special tokens, these also get the
+                ID -1. Otherwise, the metric would count tokens that the model treats as special.
         """
         assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above
@@ -161,7 +161,7 @@ class TextTokenizer:
         return TokenRows(positions, np.concatenate((tokenized.offsets, around))[order], ids)
 
     def _head(self, text: str) -> str:
-        # Tokenizing a megabyte to keep 256 tokens would block all other calls.
+        # Tokenizing a megabyte only to use 256 tokens would block all other calls.
         if len(text) <= self._head_characters:
             return text
         for end in range(self._head_characters, min(len(text), self._head_characters + _LONGEST_UNKNOWN_CHARACTERS)):
@@ -170,10 +170,11 @@ class TextTokenizer:
         return text[: self._head_characters]
 
     def _is_enough(self, text: str, head: str, encoding: Encoding) -> bool:
-        """Return whether the beginning of a text gives the ids of the whole text.
+        """Return True if the beginning of a text has the same token IDs as the whole text, up to the model's limit.
 
-        Words never merge across white space, so a text that is cut there and has too many tokens gives the same ids. If
-        a word is cut, its tokens may differ, so the text needs that many tokens more.
+        Words never merge across white space. If the cut is at white space and the beginning exceeds the limit, its IDs
+        are the same. If the cut is inside a word, the word's tokens may differ, so the beginning needs as many extra
+        tokens.
         """
         if not encoding.overflowing:
             return False
@@ -187,7 +188,7 @@ class TextTokenizer:
             return Tokenized(ids, truncated)
         ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
         special = np.array(encoding.special_tokens_mask, np.bool_)
-        # Skip tokens of the prefix, which stand for no part of the text.
+        # Skip the prefix's tokens, because they are not in the text.
         of_text = ~special & (ranges[:, 1] > len(self._prefix))
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
@@ -195,7 +196,7 @@ class TextTokenizer:
 
 
 def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
-    """Yield the texts in order, in parts whose beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
+    """Yield groups of texts, in order. A group's beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
     start = characters = 0
     for index, text in enumerate(texts):
         size = min(len(text), head_characters)
@@ -207,13 +208,13 @@ def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]
 
 
 def joined(texts: GradedTexts) -> str:
-    """Return one text made of three; different triples never give the same text."""
+    """Join question, reference and answer to one text. Different triples never become the same text."""
     question, reference, answer = texts
     return f"{len(question)} {len(reference)} {question}{reference}{answer}"
 
 
 def parted(text: str) -> GradedTexts:
-    """Return the texts that `joined` made `text` from."""
+    """Split a text from `joined` into question, reference and answer."""
     question_length, reference_length, texts = text.split(" ", 2)
     end = int(question_length)
     answer = end + int(reference_length)
@@ -221,10 +222,10 @@ def parted(text: str) -> GradedTexts:
 
 
 class GraderTokenizer(TextTokenizer):
-    """The tokenizer of one grader, for texts from `joined`.
+    """One grader's tokenizer, for texts from `joined`.
 
     Raises:
-        KeyError: It has no token [CLS] or [SEP].
+        KeyError: The tokenizer has no token [CLS] or [SEP].
     """
 
     def __init__(self, path: Path) -> None:
@@ -236,7 +237,7 @@ class GraderTokenizer(TextTokenizer):
 
     @override
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize joined texts. `kept` stays None, since three texts have no common offsets."""
+        """Tokenize joined texts. `kept` is always None, because three texts have no common offsets."""
         del offsets
         parts = [parted(text) for text in texts]
         short = self._short.encode([text for question, reference, _ in parts for text in (question, reference)])
@@ -246,7 +247,7 @@ class GraderTokenizer(TextTokenizer):
     def _put_together(self, question: Tokenized, reference: Tokenized, answer: Tokenized) -> Tokenized:
         texts = (_bare(each) for each in (question, reference, answer))
         read = grader_input(*texts, begin=self._begin, separator=self._separator)
-        # A text may be cut by its characters before it has too many tokens.
+        # A text may exceed the character limit before it exceeds the token limit.
         cut = question.truncated or reference.truncated or answer.truncated
         return Tokenized(
             ids=np.concatenate([np.array(piece.ids, np.int32) for piece in read.pieces]),
@@ -256,6 +257,6 @@ class GraderTokenizer(TextTokenizer):
 
 
 def _bare(text: Tokenized) -> list[int]:
-    """Return ids without the tokens that the tokenizer puts around a text."""
+    """Return token IDs without the special tokens around a text."""
     ids: list[int] = text.ids[1:-1].tolist()
     return ids

@@ -1,4 +1,4 @@
-"""One model in Triton: check its replies, pad to few lengths, and stop calling it after repeated failures."""
+"""One model in Triton: check its replies, pad texts to few lengths, and stop calls after repeated failures."""
 
 import asyncio
 import logging
@@ -29,23 +29,24 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """Return the padded length: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
+    """Return the padded length: steps of 8 up to 64 tokens, 16 up to 128, 32 up to 512, then 64.
 
-    It never exceeds the model's limit, where its position table ends.
+    It never exceeds the model's limit, because the position table ends there.
     """
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
 
 
 class TritonModel:
-    """A model of one digest in Triton.
+    """A model in Triton with a known digest.
 
     Args:
         model: The local description, equal to Triton's.
-        probes: Short texts to test all instances: one more than there are instances, all with different lengths, so
-            that Triton's batcher does not join them and every idle instance gets one.
-        doubted: Called if the model should be checked now.
-        flawed: Called if a probe failed, or if a failed run succeeded when sent again: then the text was not the cause.
+        probes: Short texts to test all instances, one more than there are instances. Their lengths differ, so that
+            Triton's batcher does not join them and every idle instance gets a probe.
+        doubted: Function to call if the model should be checked now.
+        flawed: Function to call if a probe failed, or if a failed run succeeded on a second try. In both cases, the
+            text was not the cause.
     """
 
     def __init__(  # noqa: PLR0913 - the model with its client, and four collaborators by name
@@ -76,7 +77,7 @@ class TritonModel:
 
     @property
     def trouble(self) -> str:
-        """The reason why it cannot compute now; empty if it can."""
+        """The reason why the model cannot compute now; empty if it can."""
         if self.breaker.closed or self.last_error is None:
             return ""
         return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"
@@ -84,10 +85,10 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get vectors of texts, and token vectors of layers, in one request; `timeout_s` defaults to the client's.
+        """Get vectors of texts, and token vectors of layers, in one request. `timeout_s` defaults to the client's.
 
         Raises:
-            TritonError: It failed, or the answer comes from another model.
+            TritonError: The request failed, or a different model answered.
         """
         model = self.description
         padded, mask = pad(ids, padded_tokens(max(map(len, ids)), max_tokens=model.max_tokens))
@@ -106,15 +107,15 @@ class TritonModel:
         return RunOutput(answer[model.sentence_output], tokens)
 
     async def probe(self) -> bool:
-        """Compute a few texts at a time, even if the breaker is open; the outcome sets the breaker.
+        """Compute a few short texts, even if the breaker is open. The outcome sets the breaker.
 
         Returns:
-            True if all succeeded. If only some did, the model works but has a fault.
+            True if all probes succeeded. If only some succeeded, the model works but has a fault.
 
         Raises:
-            TritonError: None succeeded, or the graph is another one.
+            TritonError: No probe succeeded, or a different graph answered.
         """
-        # For a failing model only one success matters, and every further failure may delay others.
+        # For a failing model, one success is enough, and each additional failure may delay other requests.
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
         timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)
@@ -142,7 +143,7 @@ class TritonModel:
         return None
 
     def lost(self, error: TritonError) -> None:
-        """Mark it as unusable now, regardless of how many inferences have failed."""
+        """Mark the model as unusable now, regardless of the number of failures."""
         self._log(error)
         self.breaker.open()
 
@@ -152,16 +153,16 @@ class TritonModel:
         self.breaker.succeeded()
 
     def computed_since(self, since_s: float) -> bool:
-        """Return whether a run succeeded since then."""
+        """Return True if a run succeeded since then."""
         return self._computed_s > since_s
 
     def overdue(self, sent_s: float) -> None:
-        """Record that a run's callers gave up; if no other run succeeded meanwhile, the model may hang."""
+        """Record that a run's callers gave up. If no other run succeeded meanwhile, the model may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
     def note(self, error: TritonError, *, again: bool = False) -> None:
-        """Count a failed inference and update the breaker, unless it will be sent again."""
+        """Count a failed inference. Unless it will be sent again, also update the breaker."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
         if error.meaning.breaks and not again:

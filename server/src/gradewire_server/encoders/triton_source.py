@@ -38,9 +38,9 @@ from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
-_REMEDY: Final = "Give both the same model repository, and load the model again in Triton"
+_REMEDY: Final = "Use the same model repository for both, and load the model again in Triton"
 _DEADLINE_SLACK_S: Final = 0.05
-"""An inference that times out within this time before its callers' deadline timed out because of the deadline."""
+"""If an inference times out within this time before its callers' deadline, the deadline was the cause."""
 _OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
 _REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
@@ -52,7 +52,7 @@ def check_arithmetic(model: BuiltModel) -> None:
     """Refuse a model whose vectors Triton cannot compute.
 
     Raises:
-        UnusableError: It needs bf16 on OpenVINO, but Triton runs it with ONNX Runtime in fp32.
+        UnusableError: The model needs bf16 on OpenVINO, but Triton runs it with ONNX Runtime in fp32.
     """
     if model.numeric_class == BF16_CLASS:
         raise UnusableError(
@@ -65,7 +65,7 @@ def check_catalog(model: BuiltModel) -> None:
     """Compare a description with the catalog, if the catalog lists the model.
 
     Raises:
-        NotNowError: The digests differ; the message names both.
+        NotNowError: The digests differ. The message contains both.
     """
     known = load_catalog().get(model.name)
     if known is not None and known.digest and known.digest != model.digest:
@@ -80,8 +80,8 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
     """Compare Triton's description of a model with the local one.
 
     Raises:
-        NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or it runs on another device than
-            its numeric class requires; the message names both.
+        NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or the model runs on a different
+            device than its numeric class requires. The message contains both values.
     """
     here = served_from_file(model.directory / CONFIG_FILE)
     for what, there, expected in (
@@ -96,8 +96,8 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
     ):
         if there != expected:
             raise _wrong(model, f"{what} {there} in Triton, but {expected} in the model repository. {_REMEDY}")
-    # The digest covers the class, not the device: a graph for CPUs also runs on a GPU, with other vectors. A running
-    # server has resolved the device, so it never reports KIND_AUTO.
+    # The digest covers the class, not the device: a graph for CPUs also runs on a GPU, with different vectors. A
+    # running server has resolved the device, so it never reports KIND_AUTO.
     kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
     if served.kinds != {kind}:
         found = " and ".join(sorted(served.kinds)) or "no device"
@@ -153,13 +153,13 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         return self._reader.read(jobs, output, started_s)
 
     async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
-        """Send a run, and once more if it failed: one of several instances may be dead."""
+        """Send a run. If it fails, send it once more, because only one of several instances may be dead."""
         model = self._model
         sent_s = time.monotonic()
         try:
             return await self._send(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
-            # one repeated failure is enough to find out
+            # Do not resend this run while a different failed run is being resent, unless a run succeeded meanwhile.
             hopeless = self._resending and not model.computed_since(sent_s)
             if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise
@@ -180,26 +180,26 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
 
 
 class ModelWatcher(Protocol):
-    """A supervisor of the models."""
+    """A supervisor for models."""
 
     def watch(self, name: str) -> None:
-        """Supervise a model that was requested."""
+        """Supervise a requested model."""
 
     def wake(self, name: str) -> None:
         """Check a model now."""
 
     def flawed(self, name: str) -> None:
-        """Record that a failed run succeeded when it was sent again."""
+        """Record that a failed run succeeded on a second try."""
 
 
 class TritonSource(ModelSource):
-    """A source of models that Triton runs. Description and tokenizer come from the local repository; see `supervise`.
+    """A source of models that Triton runs. Call `supervise` first.
 
     Args:
-        repository: Directory of built models; their graphs need not be in it.
+        repository: Directory of built models, for descriptions and tokenizers. It need not contain graphs.
 
     Attributes:
-        opening_errors: Triton's message at the last failed opening of each model.
+        opening_errors: Triton's message for each model's last failed opening.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class TritonSource(ModelSource):
         self.opening_errors: dict[str, TritonError] = {}
 
     def supervise(self, supervisor: ModelWatcher) -> None:
-        """Set the supervisor that watches every model. Call it before opening the first one."""
+        """Set the supervisor that watches every model. Call this before you open the first model."""
         self._supervisor = supervisor
 
     @override
@@ -240,7 +240,7 @@ class TritonSource(ModelSource):
         try:
             model, tokenizer = await asyncio.to_thread(self._read, name)
         except ModelBrokenError:
-            watcher.watch(name)  # notices a repair by hand
+            watcher.watch(name)  # notices a manual repair
             raise
         watcher.watch(name)
         check_arithmetic(model)
@@ -267,7 +267,7 @@ class TritonSource(ModelSource):
                 raise _wrong(model, f"in Triton does not match its description: {error}. {_REMEDY}") from error
             raise NotNowError(model, error.meaning.failure) from error
         self.opened[name] = runner
-        most_rows = MAX_PIECES if model.kind == "grader" else 1  # rows that one text may take
+        most_rows = MAX_PIECES if model.kind == "grader" else 1  # maximum number of rows for one text
         limits = DispatchLimits(
             max_in_flight=self._config.max_in_flight or parallel + 1,
             parallel_runs=parallel,
@@ -295,14 +295,14 @@ class TritonSource(ModelSource):
         try:
             model = self.describe(name)
         except ModelError:
-            # A build removes the old model a moment before the new one is in place.
+            # A build removes the old model a moment before the new model is in place.
             time.sleep(_REPLACING_S)
             model = self.describe(name)
         return model, open_tokenizer(model)
 
 
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
-    """Return variations of a short text, each in another step of lengths up to the model's limit."""
+    """Return variations of a short text, each with a different padded length up to the model's limit."""
     return [
         np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
         for number in range(count)

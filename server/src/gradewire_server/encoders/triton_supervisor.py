@@ -1,4 +1,4 @@
-"""The supervisor of models in Triton: detect replaced models, collect evidence of failure, and repair."""
+"""Supervise models in Triton: detect replaced models, collect evidence of failure, and repair."""
 
 import asyncio
 import logging
@@ -22,27 +22,27 @@ _MISSING_PATIENCE_S: Final = 3.0
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
-"""Failures last if there are `_LASTING_FAILURES` over `_LASTING_S`, with gaps of at most this many seconds."""
+"""Maximum gap in seconds between failures that count as lasting: `_LASTING_FAILURES` failures over `_LASTING_S`."""
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
-"""Consecutive checks without a timely answer before the model counts as hanging: one may be a busy machine."""
+"""Number of consecutive late checks before a model counts as hanging. A single late check may mean a busy machine."""
 _PAUSE_S: Final = 0.25
-"""Seconds between checks, however often something seems wrong."""
+"""Minimum time in seconds between checks, even if failures are reported more often."""
 _SPREAD_S: Final = 1.0
-"""Replicas that see the same fault at the same time wait a random part of this, then check again."""
+"""Replicas that see the same fault wait a random part of this many seconds, then check again before a repair."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 _State: TypeAlias = tuple[frozenset[str], Counts | None]
-"""Triton's states of a model, and its answers since it was loaded."""
+"""A model's states in Triton, and counts of its answers since it was loaded."""
 
 
 class FailureEvidence:
-    """Failures that the request cannot have caused: of known texts, or of a run that succeeded when sent again.
+    """Failures that a request cannot have caused: of probes, or of runs that succeeded on a second try.
 
-    If one of several instances is dead, only some inferences fail, and successful ones prove nothing.
+    If one of several instances is dead, only some inferences fail, so successful inferences prove nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,16 +66,16 @@ class FailureEvidence:
 
     @property
     def lasting(self) -> bool:
-        """True if they have lasted long enough, until now."""
+        """True if failures have continued for long enough, up to now."""
         fresh = self._clock() - self._last_s <= _FRESH_S
         return fresh and self._count >= _LASTING_FAILURES and self._last_s - self._first_s >= _LASTING_S
 
 
 class ModelHealth:
-    """The health of one supervised model.
+    """One supervised model's health.
 
     Attributes:
-        late: Consecutive checks of its description without a timely answer.
+        late: Number of consecutive checks in which Triton did not describe the model in time.
     """
 
     def __init__(self) -> None:
@@ -113,9 +113,9 @@ class ModelHealth:
             self._stuck = 0
 
     def counted(self, counts: Counts | None) -> None:
-        """Record its answers since it was loaded; fewer than before mean that it was loaded again.
+        """Record counts of the model's answers since it was loaded. Lower counts mean that it was loaded again.
 
-        None, as while it loads, keeps the last counts.
+        None, for example during loading, keeps the last counts.
         """
         if counts is None:
             return
@@ -124,57 +124,57 @@ class ModelHealth:
         self._counted = counts
 
     def probe_timed_out(self, completed: int | None) -> bool:
-        """Record a probe timeout with the number of completed inferences (None if Triton does not report it).
+        """Record a probe timeout, with the number of completed inferences (None if Triton does not report it).
 
         Returns:
-            True if anything may have been computed since the last probe: then the model is busy, not stuck.
+            True if the model may have computed anything since the last probe. It is then busy, not stuck.
         """
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
         self._stuck = 0 if moved else self._stuck + 1
         if self.evidence and not moved:
-            self.evidence.add()  # such a probe waits behind failing inferences, a second each
+            self.evidence.add()  # the probe waited behind failing inferences of one second each
         return moved
 
     @property
     def missing(self) -> bool:
-        """True if Triton has lacked it for long enough."""
+        """True if the model has been missing from Triton for long enough."""
         since_s = self._missing_since_s
         return since_s is not None and time.monotonic() > since_s + _MISSING_PATIENCE_S
 
     @property
     def stuck(self) -> bool:
-        """True if several probes in a row waited while nothing was computed."""
+        """True if several consecutive probes waited while the model computed nothing."""
         return self._stuck >= _STUCK_PROBES
 
     @property
     def ill(self) -> bool:
-        """True if it needs a repair."""
+        """True if the model needs a repair."""
         return self.stuck or self.evidence.lasting
 
     def mending(self) -> None:
-        """Record that a repair begins. The pause before the next one doubles until the model recovers."""
+        """Record that a repair starts. The pause before the next repair doubles until the model recovers."""
         self.not_before_s = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def reloaded(self) -> None:
-        """Record that it was loaded and drop all earlier evidence."""
+        """Record that the model was loaded, and drop all earlier evidence."""
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
 
 def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> bool:
-    """Return whether a model still needs to be loaded again and no other replica does that or has done it."""
+    """Return True if a model still needs a reload and no other replica is reloading or has reloaded it."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
     if before[1] is None or now[1] is None:
         return True
-    # A model that computes anything does not hang.
+    # A model that computes anything is not stuck.
     return now[1].may_follow(before[1]) and not (stuck and now[1].succeeded > before[1].succeeded)
 
 
 class TritonSupervisor:
-    """A supervisor that checks each watched model regularly, and at once if something seems wrong."""
+    """A supervisor that checks each watched model regularly, and immediately if something seems wrong."""
 
     def __init__(
         self, library: ModelLibrary, source: TritonSource, config: TritonConfig, telemetry: TritonTelemetry
@@ -199,7 +199,7 @@ class TritonSupervisor:
             self._followed[name].doubted.set()
 
     def flawed(self, name: str) -> None:
-        """Record that a failed run succeeded when it was sent again, and check the model now."""
+        """Record that a failed run succeeded on a second try, and check the model now."""
         if name in self._followed:
             self._followed[name].evidence.add()
             self.wake(name)
@@ -222,7 +222,7 @@ class TritonSupervisor:
             followed.doubted.clear()
             try:
                 await self._look(name, followed, doubted=doubted)
-            except Exception:  # noqa: BLE001 - it is logged, and the next check may succeed
+            except Exception:  # noqa: BLE001 - log the error; the next check may succeed
                 _log.exception("cannot check model %s in Triton", name)
             await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
 
@@ -271,7 +271,7 @@ class TritonSupervisor:
             followed.note(error.kind)
             moves = await self._progress(name, followed, error)
             if error.kind in OVERLOAD:
-                # A queue that is full because Triton serves others is no fault of the model.
+                # If the queue is full because Triton is busy with other requests, the model is not at fault.
                 model.breaker.succeeded() if moves else model.lost(error)
             elif error.kind is Fault.REPLACED:
                 await self._reload(name, followed)
@@ -280,7 +280,7 @@ class TritonSupervisor:
             followed.computed()
 
     async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
-        """Return whether Triton computes anything for others, after a probe was not computed in time."""
+        """Return True if Triton computes other requests, after a probe timed out."""
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._counts(name)
@@ -296,7 +296,7 @@ class TritonSupervisor:
         followed.digest = loaded.status.digest
 
     async def repair(self, name: str, health: ModelHealth) -> None:
-        """Load a model again if it is due and allowed."""
+        """Load a model again if a repair is due and allowed."""
         if not self._may_repair or time.monotonic() < health.not_before_s:
             return
         ill = health.ill
@@ -306,7 +306,7 @@ class TritonSupervisor:
         try:
             before = await self._state(name)
             if ill:
-                health.counted(before[1])  # another replica may have loaded it since the last evidence
+                health.counted(before[1])  # a different replica may have loaded the model since the last evidence
                 if not health.ill:
                     return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
@@ -325,11 +325,11 @@ class TritonSupervisor:
             outcome = "failed"
             if "not allowed" in str(refusal):
                 self._may_repair, outcome = False, "not_allowed"
-            _log.warning("model %s cannot be loaded again in Triton: %s", name, refusal)
+            _log.warning("cannot load model %s again in Triton: %s", name, refusal)
         self._telemetry.repairs.labels(name, outcome).inc()
 
     async def _counts(self, name: str) -> Counts | None:
-        """Return a model's answers since it was loaded; None if Triton does not report them."""
+        """Return counts of a model's answers since it was loaded; None if Triton does not report them."""
         try:
             return await self._client.counts(name)
         except TritonError as error:
@@ -337,6 +337,6 @@ class TritonSupervisor:
             return None
 
     async def _state(self, name: str) -> _State:
-        # Read the state last: it shows whether another replica has begun, and must be as fresh as possible.
+        # Read the state last, because it must be as recent as possible to show if another replica has started.
         counts = await self._counts(name)
         return await self._client.states(name), counts

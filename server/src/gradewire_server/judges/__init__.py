@@ -1,1 +1,1 @@
-"""Judges: language models with a queue of their own, on this machine or on a server."""
+"""Judges: language models on this machine or on a server, with a separate queue."""

@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
 
 
 class JudgeUnavailableError(Exception):
-    """A judge cannot be used. The failure is for callers: MODEL_UNAVAILABLE with the remedy, or UNAVAILABLE."""
+    """A judge cannot be used. The failure for callers is MODEL_UNAVAILABLE with the remedy, or UNAVAILABLE."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -25,10 +25,10 @@ def failed_reply(failure: Failure, timing: Timing | None = None) -> JudgeReply[A
 
 
 class UniformJudges(Judges, Protocol):
-    """Judges that answer choices and texts with the same method."""
+    """Judges with one method that answers both choices and texts."""
 
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        """Answer a need like `choose` and `generate`."""
+        """Answer a need, like `choose` or `generate`."""
 
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
@@ -40,19 +40,20 @@ class UniformJudges(Judges, Protocol):
 
 
 class Judge(UniformJudges, Protocol):
-    """A loaded judge. Use it on one event loop, with any number of concurrent calls, each of which may be cancelled.
+    """A loaded judge. Use it on one event loop, with any number of concurrent calls. You may cancel each call.
 
-    It ignores `need.model`. A cancelled call does not affect its batch; while queued, it is not computed. Calls never
-    raise because of the backend: a dead worker or unreachable server is UNAVAILABLE with `retry_after_s`, a passed
-    deadline is TIMEOUT, and a prompt that is too long even without its prediction is INVALID_INPUT.
+    A judge ignores `need.model`. It drops a call that is cancelled in the queue; a call cancelled later does not affect
+    its batch. Calls never raise errors of the backend: a dead worker or unreachable server is UNAVAILABLE with
+    `retry_after_s`, a passed deadline is TIMEOUT, and a prompt that is too long even without its prediction is
+    INVALID_INPUT.
     """
 
     @property
     def status(self) -> ModelStatus:
-        """The status of the judge: name, digest, precision, `kind` judge and notes."""
+        """The judge's status: name, digest, precision, `kind` (judge) and notes."""
 
     def trouble(self) -> str:
-        """Return the reason why it cannot answer now; empty if it can."""
+        """Return the reason why the judge cannot answer now; empty if it can."""
 
     async def close(self) -> None:
         """Fail queued needs (UNAVAILABLE) and release all resources."""
@@ -63,11 +64,11 @@ class JudgeBackend(Protocol):
     """A backend that runs judges: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton` or `shared`."""
 
     def listed(self) -> Sequence[ModelStatus]:
-        """Return all known judges, usable or not; none is marked as the default. Reads small files."""
+        """Return all known judges, usable or not. No judge is marked as the default. Reads only small files."""
 
     async def open(self, name: str) -> Judge:
         """Load and warm up a judge; raise JudgeUnavailableError."""
 
     async def close(self) -> None:
-        """Release all resources; all its judges are closed by then."""
+        """Release all resources. Close all judges first."""
         return

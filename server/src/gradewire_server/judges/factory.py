@@ -1,4 +1,4 @@
-"""Open the judge service for the settings. Only the chosen backend is imported."""
+"""Open the judge service for the settings. Only imports the chosen backend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NoJudges(JudgeBackend):
-    """The backend of a server without a judge."""
+    """The backend for a server without a judge."""
 
     @override
     def listed(self) -> Sequence[ModelStatus]:
@@ -38,7 +38,7 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
     Raises:
         ImportError: A library of the backend is not installed.
-        ValueError: A setting of the backend is not valid.
+        ValueError: One of the backend's settings is not valid.
     """
     telemetry = JudgeTelemetry(registry)
     backend, default = _backend(config, telemetry)
@@ -46,8 +46,8 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
 
 def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
-    """Return the backend and the name of its default judge."""
-    # Each backend needs libraries that the others do without.
+    """Return the backend and its default judge's name."""
+    # Each backend needs libraries that no other backend needs.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges.catalog import default_judge  # noqa: PLC0415 - see above
         from gradewire_server.judges.local.judge import EmbeddedJudges  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""Check images for judges: their addresses, and their bytes, decoded in bounded memory and time."""
+"""Check images for judges: validate addresses, and decode bytes within limits for memory and time."""
 
 import asyncio
 import base64
@@ -23,9 +23,9 @@ _MAX_ADDRESS_CHARACTERS: Final = 2048
 _DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
 _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-"""Characters of an address. Programs disagree about a backslash, a quote or a control character."""
+"""Allowed characters of an address. Programs disagree about backslashes, quotes and control characters."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
-"""A host name and port. No address in brackets: Python's URL parser ignores text before a bracket."""
+"""A host name and port. Hosts in brackets are refused, because Python's URL parser ignores text before a bracket."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 
@@ -45,7 +45,7 @@ _REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 _TYPES_HINT: Final = "Send PNG, JPEG, WebP or GIF"
 _MAX_JPEG_SCANS: Final = 64
-"""A usual progressive file has ten scans. Each is decoded over all pixels, however few bytes it has."""
+"""Maximum number of scans. A usual progressive file has ten. Each scan costs a pass over all pixels, even if tiny."""
 
 _REMEMBERED: Final = 4096
 _NO_PILLOW: Final = Failure(
@@ -55,11 +55,11 @@ _NO_PILLOW: Final = Failure(
 
 
 class ImageError(ValueError):
-    """An image cannot be used. The message gives the reason and the remedy, without the field's name."""
+    """An image cannot be used. The message states the reason and the remedy, but not the field's name."""
 
 
 def is_address(image: Image) -> bool:
-    """Return whether an image is an address instead of bytes."""
+    """Return True if an image is an address instead of bytes."""
     return not image.data and image.uri[: len(_HTTPS)].casefold() == _HTTPS
 
 
@@ -69,15 +69,15 @@ def base64_of(image: Image) -> str:
 
 
 def url_of(image: Image) -> str:
-    """Return an image as a URL: its own address, or a data: URI of its bytes."""
+    """Return an image's URL: its address, or a data: URI with its bytes."""
     return image.uri or f"data:{image.media_type};base64,{base64_of(image)}"
 
 
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """Return an image's bytes and the media type that its URI or sender states, "" for none.
+    """Return an image's bytes, and the media type that its URI or sender states ("" if not stated).
 
     Raises:
-        ImageError: It has no bytes or too many, or its URI cannot be read.
+        ImageError: The image has no bytes or too many, or its URI cannot be parsed.
     """
     if image.data:
         found, said = image.data, ""
@@ -94,7 +94,7 @@ def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
 
 
 def check_address(uri: str, hosts: Collection[str]) -> None:
-    """Raise ImageError if an https address must not be passed on.
+    """Raise ImageError if the server must not pass this https address to a judge.
 
     Args:
         uri: The address.
@@ -115,7 +115,7 @@ def check_address(uri: str, hosts: Collection[str]) -> None:
     allowed = {host, f"{host}:{_HTTPS_PORT}"} if port == _HTTPS_PORT else {f"{host}:{port}"}
     if not allowed & set(hosts):
         raise ImageError(
-            f"uri: this server does not pass on images of the host {quoted(host)} (judge_image_hosts). Send the bytes"
+            f"uri: this server does not allow images from the host {quoted(host)} (judge_image_hosts). Send the bytes"
         )
 
 
@@ -160,10 +160,10 @@ def media_type_of(content: bytes) -> str:
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
     """Decode a whole image to check it, and return its media type.
 
-    Takes four bytes a pixel while it runs.
+    This needs four bytes of memory per pixel.
 
     Raises:
-        ImageError: It has another type than claimed, is too large, animated, or damaged.
+        ImageError: The image's type is not the claimed type, or the image is too large, animated or damaged.
         ImportError: Pillow is not installed.
     """
     media_type = media_type_of(content)
@@ -181,15 +181,15 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
             picture.load()
     except ImageError:
         raise
-    # Decoders may raise anything over malicious bytes.
+    # Decoders may raise any error for malicious bytes.
     except Exception as error:
         raise ImageError("is damaged or cut short: it cannot be decoded") from error
     return media_type
 
 
 def _readers() -> "Mapping[str, type[ImageFile]]":
-    # Image.open would try all of Pillow's formats on untrusted bytes. Only servers with a judge that sees images have
-    # Pillow.
+    # Image.open would try all of Pillow's formats on untrusted bytes. Import here, because only servers whose judge
+    # accepts images need Pillow.
     from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415 - see above
     from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415 - see above
     from PIL.PngImagePlugin import PngImageFile  # noqa: PLC0415 - see above
@@ -205,7 +205,7 @@ def _readers() -> "Mapping[str, type[ImageFile]]":
 
 def _check_still(picture: "ImageFile") -> None:
     if getattr(picture, "n_frames", 1) > 1:
-        raise ImageError("is animated. Send one of its frames")
+        raise ImageError("is animated. Send a single frame")
 
 
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
@@ -215,7 +215,7 @@ def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
-    """Return width and height from the header (RFC 9649), because Pillow's reader allocates the whole image at once."""
+    """Return width and height from the header (RFC 9649). Pillow's reader would first allocate the whole image."""
     kind, head = content[12:16], content[20:30]
     if len(head) == 10:
         if kind == b"VP8X":
@@ -226,11 +226,11 @@ def _webp_size(content: bytes) -> tuple[int, int]:
         if kind == b"VP8 ":
             width, height = struct.unpack("<HH", head[6:10])
             return width & 0x3FFF, height & 0x3FFF
-    raise ImageError("is damaged or cut short: its WebP header cannot be read")
+    raise ImageError("is damaged or cut short: its WebP header cannot be parsed")
 
 
 class ImageChecks:
-    """A checker of images, one at a time: a decoded image takes far more memory than its file."""
+    """A checker that decodes one image at a time, because a decoded image needs far more memory than its file."""
 
     def __init__(self, config: ImageConfig) -> None:
         self._config = config
@@ -240,8 +240,8 @@ class ImageChecks:
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
         """Return the images for a judge: bytes with their media type, or an address, each with its digest.
 
-        INVALID_INPUT names the first invalid image. The digest of an address covers only its characters, not the image
-        behind it.
+        An INVALID_INPUT failure names the first invalid image. An address's digest covers only its characters, not the
+        image behind it.
         """
         most = self._config.max_count
         if len(images) > most:

@@ -1,4 +1,4 @@
-"""Prometheus metrics of judges; docs/operate/prometheus.md lists them."""
+"""Prometheus metrics for judges. docs/operate/prometheus.md lists them."""
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
@@ -17,9 +17,9 @@ _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts of requests according to a server; None if it does not report them.
+    """Token counts that a server reported for requests; None if it does not report them.
 
-    Prompt tokens include cached tokens, whose state the server had kept; generated tokens include thoughts.
+    Prompt tokens include cached tokens, which the server did not compute again. Generated tokens include thoughts.
     """
 
     prompt: int | None = None
@@ -27,13 +27,13 @@ class Tokens:
     generated: int | None = None
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sums; a count that either lacks is None."""
+        """Return the sums. A count is None if either operand lacks it."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 
 
 class JudgeTelemetry:
-    """Counters, gauges and histograms of the judges, one instance per registry. Use it on the event loop."""
+    """Counters, gauges and histograms for judges. Each registry needs its own instance. Update it on the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -44,33 +44,33 @@ class JudgeTelemetry:
         def counter(name: str, what: str, labels: tuple[str, ...] = ()) -> Counter:
             return Counter(f"gradewire_judge_{name}", what, labels, registry=registry)
 
-        self._answers = counter("answers", "Answers given to metrics, by kind and where they came from.", _KIND_SOURCE)
-        self._failures = counter("failures", "Needs that were not answered, by status.", ("status",))
+        self._answers = counter("answers", "Answers to metrics, by kind and source of the answer.", _KIND_SOURCE)
+        self._failures = counter("failures", "Needs that failed, by status.", ("status",))
         self._queue_s = histogram("queue_seconds", "Time a computed answer waited for its first run.", _SECONDS)
         self._inference_s = histogram("inference_seconds", "Time of computing an answer.", _SECONDS, ("kind",))
         self._run_sequences = histogram("run_sequences", "Sequences of one run of the embedded judge.", _SEQUENCES)
         self._run_tokens = histogram("run_tokens", "Tokens computed in one run of the embedded judge.", _TOKENS)
         self._run_s = histogram("run_seconds", "Time of one run of the embedded judge.", _SECONDS)
-        self._prefill = counter("prefill_tokens", "Tokens of prompts computed by the embedded judge.")
-        self._reused = counter("reused_tokens", "Tokens of fixed prompts whose state the embedded judge had kept.")
+        self._prefill = counter("prefill_tokens", "Prompt tokens computed by the embedded judge.")
+        self._reused = counter("reused_tokens", "Tokens of fixed prompts that were not computed again.")
         self._decode = counter("decode_tokens", "Tokens written by the embedded judge.")
-        self._restarts = counter("restarts", "Worker processes of the embedded judge that were lost.")
-        self._remote_tokens = counter("remote_tokens", "Tokens as a judge's server counts them.", ("kind",))
-        self._remote_cost = counter("remote_cost", "Price of the tokens of a judge's server, as configured.")
+        self._restarts = counter("restarts", "Lost worker processes of the embedded judge.")
+        self._remote_tokens = counter("remote_tokens", "Tokens that a judge's server reported.", ("kind",))
+        self._remote_cost = counter("remote_cost", "Price of the reported tokens, from the configured rates.")
         self._remote_unknown = counter(
-            "remote_unknown", "Answers whose tokens the judge's server does not say, or without a set price.", ("what",)
+            "remote_unknown", "Answers without a reported token count, or without a configured price.", ("what",)
         )
-        self._remote_retries = counter("remote_retries", "Requests to a judge's server sent again.", ("reason",))
+        self._remote_retries = counter("remote_retries", "Repeated requests to a judge's server.", ("reason",))
         self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)
-        self._remote_in_flight = self._gauge("remote_in_flight", "Requests on their way to a judge's server.")
+        self._remote_in_flight = self._gauge("remote_in_flight", "Requests to a judge's server in progress.")
 
     def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
         """Add gauges that are read at each scrape."""
-        self._gauge("queue_items", "Needs that are not answered yet, those at work included.").set_function(queued)
+        self._gauge("queue_items", "Needs that are waiting or in progress.").set_function(queued)
         self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.").set_function(up)
 
     def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
-        """Count an answer; kind is "choose" or "generate"."""
+        """Count an answer. `kind` is "choose" or "generate"."""
         self._answers.labels(kind, source.name.lower()).inc()
         if source is AnswerSource.COMPUTED:
             self._queue_s.observe(timing.queue_s)
@@ -85,7 +85,7 @@ class JudgeTelemetry:
     ) -> None:
         """Count a run of an embedded model.
 
-        Reused tokens, whose state was kept, count once for every item that began in this run.
+        Reused tokens are not computed again. They count once for every item that started in this run.
         """
         self._run_sequences.observe(sequences)
         self._run_tokens.observe(prefill_tokens + decode_tokens)
@@ -99,7 +99,7 @@ class JudgeTelemetry:
         self._restarts.inc()
 
     def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
-        """Count an answered request to a judge's server; None means unreported tokens or no configured price."""
+        """Count an answered request to a judge's server. `cost` is None if tokens or price are unknown."""
         self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
         self._remote_tokens.labels("cached").inc(tokens.cached or 0)
         self._remote_tokens.labels("generated").inc(tokens.generated or 0)
@@ -111,7 +111,7 @@ class JudgeTelemetry:
         self._remote_s.observe(duration_s)
 
     def request_retried(self, reason: str) -> None:
-        """Count a request that is sent again: "rate_limited", "unreachable" or "server_error"."""
+        """Count a request that is sent again because of "rate_limited", "unreachable" or "server_error"."""
         self._remote_retries.labels(reason).inc()
 
     def requests_in_flight(self, change: int) -> None:

@@ -1,4 +1,4 @@
-"""Prompts as texts: chat templates, harmless special tokens, truncated predictions and stops."""
+"""Prepare prompts for judges: chat templates, harmless special tokens, truncated predictions and stops."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A special token, by its name in the vocabulary. Text that looks like it stays text."""
+    """A special token, by its name in the vocabulary. Text that looks like a special token stays text."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """The markup around the texts of a chat: special tokens and fixed words."""
+    """The markup around a chat's texts: special tokens and fixed words."""
 
     begin: tuple[Markup | str, ...]
     before: Mapping[Role, tuple[Markup | str, ...]]
@@ -30,9 +30,9 @@ _CHATML: Final = ChatTemplate(
     after=(Markup("<|im_end|>"), "\n"),
 )
 TEMPLATES: Final[Mapping[str, ChatTemplate]] = {"chatml": _CHATML}
-"""Templates by the name in a judge's description."""
-# A server renders its chat template to one text and parses special tokens in it, so such a token in a user's text would
-# become markup. The names are sentence and turn tokens of the model families that such servers run.
+"""Templates by their names in judges' descriptions."""
+# A server renders its chat template to one string and then parses special tokens, so a special token in a user's text
+# would become markup. The names are sentence and turn tokens of model families that are common on servers.
 _SPECIAL_TOKEN: Final = re.compile(
     r"<(?=\|)|<(?=/?(?:s|unk|pad|bos|eos|mask|start_of_turn|end_of_turn|think|tool_call|tool_response|repo_name)>)"
     r"|\[(?=\||/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
@@ -41,29 +41,29 @@ _SPECIAL_TOKEN: Final = re.compile(
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the first position of any of these texts, ignoring empty ones; None without one."""
+    """Return the first position of any stop in the text, or None. Empty stops are ignored."""
     return min((at for at in (text.find(stop) for stop in stops if stop) if at >= 0), default=None)
 
 
 def harmless(text: str) -> str:
-    """Insert a blank after the first character of anything like a chat token ("<|im_end|>": "< |im_end|>").
+    """Insert a space after the first character of anything like a chat token ("<|im_end|>" becomes "< |im_end|>").
 
-    Idempotent and linear. Other text stays the same, except lone surrogates, which cannot be sent and become "?".
+    Idempotent; takes linear time. All other text stays the same, but lone surrogates, which cannot be sent, become "?".
     """
     return _SPECIAL_TOKEN.sub(lambda found: found[0] + " ", text.encode("utf-8", "replace").decode())
 
 
 def turns(prompt: JudgePrompt) -> tuple[Turn, ...]:
-    """Return a prompt's complete turns, the item's last, with harmless texts.
+    """Return a prompt's complete turns with harmless texts. The item's turn is last.
 
-    The item's turn is handled as a whole, so that no token can form where its parts meet.
+    This joins the item's turn before it makes the text harmless, so that no chat token can form across two pieces.
     """
     item = Turn(Role.USER, prompt.lead + prompt.prediction + prompt.tail)
     return tuple(Turn(turn.role, harmless(turn.text)) for turn in (*prompt.fixed, item))
 
 
 def characters(prompt: JudgePrompt) -> int:
-    """Return the total length of a prompt's texts."""
+    """Return the total number of characters in a prompt."""
     return sum(len(turn.text) for turn in prompt.fixed) + sum(
         map(len, (prompt.lead, prompt.prediction, prompt.tail, prompt.opening))
     )
@@ -72,7 +72,7 @@ def characters(prompt: JudgePrompt) -> int:
 def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
     """Return a prompt of at most `max_characters`, with its prediction cut at the end; None if it cannot fit.
 
-    It cannot fit if instructions, question and references leave no character of the prediction.
+    It cannot fit if instructions, question and references leave no space for a character of the prediction.
     """
     excess = characters(prompt) - max_characters
     if excess <= 0:
@@ -83,6 +83,6 @@ def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
 
 
 def halved(prompt: JudgePrompt) -> JudgePrompt | None:
-    """Return a prompt with half of its prediction; None if that leaves nothing."""
+    """Return a prompt with half of its prediction; None if nothing of the prediction would be left."""
     half = len(prompt.prediction) // 2
     return replace(prompt, prediction=prompt.prediction[:half]) if half else None

@@ -1,4 +1,4 @@
-"""The judges of a server: opened at first use, cached, limited and checked, with one call for equal needs."""
+"""A server's judges, opened at first use. Answers are cached, limited and checked, and equal needs share one call."""
 
 import asyncio
 import contextvars
@@ -26,11 +26,11 @@ _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
-"""Seconds to reuse a list of judges: health asks every second, and calls are planned far more often."""
+"""Seconds to reuse a list of judges. Health needs it every second, and calls need it far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Seconds after a failed attempt in which callers get the same failure."""
+"""Seconds after a failed attempt during which callers get the same failure."""
 _REOPEN_DEFAULT_S: Final = 30.0
-"""Seconds between attempts to open the default judge without callers, so that health can recover by itself."""
+"""Seconds between attempts to open the default judge without a caller, so that health can recover."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
     "this server has no judge. Set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",
@@ -39,9 +39,9 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. 
 
 
 class JudgeLibrary(ModelIndex):
-    """The judges of a process. Closing it closes their backend. Belongs to one event loop.
+    """A process's judges. `close` also closes their backend. Use the library on one event loop.
 
-    Callers get each opened judge after `wrap`.
+    Callers get each opened judge with its wrapper (`wrap`).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class JudgeLibrary(ModelIndex):
         self._known_until_s = -1.0
 
     async def get(self, reference: str) -> Judge | Failure:
-        """Return the judge for NAME, "" or NAME@DIGEST; REPLACED if it has another digest here."""
+        """Return the judge for NAME, "" or NAME@DIGEST; REPLACED if the judge has a different digest here."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         judge = self.loaded.get(name) or await self._opened(name)
@@ -72,7 +72,7 @@ class JudgeLibrary(ModelIndex):
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Begin to open a judge, unless it is open, being opened, or not available."""
+        """Start opening a judge, unless it is already open, being opened, or not available."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -83,7 +83,7 @@ class JudgeLibrary(ModelIndex):
             self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """Return the judge that `get` would return if it is already loaded, otherwise None."""
+        """Return the judge that `get` would return, if the judge is already loaded; else None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -96,7 +96,7 @@ class JudgeLibrary(ModelIndex):
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # A loaded judge is answered without disk access.
+        # A loaded judge needs no disk access.
         name = name or self.default
         judge = self.loaded.get(name)
         if judge is not None:
@@ -111,7 +111,7 @@ class JudgeLibrary(ModelIndex):
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; empty if it can, or can be opened."""
+        """Return the reason why a judge cannot answer now; empty if it can answer or be opened."""
         judge = self.loaded.get(name)
         if judge is not None:
             return judge.trouble()
@@ -122,7 +122,7 @@ class JudgeLibrary(ModelIndex):
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Cancel judges that are being opened, close open ones, then the backend."""
+        """Cancel judges that are being opened, close open judges, then close the backend."""
         if self._looking is not None:
             self._looking.cancel()
         await self._opening.cancel()
@@ -137,8 +137,8 @@ class JudgeLibrary(ModelIndex):
                 return failed[1]
             status = self.status(name)
             if isinstance(status, Failure):
-                return status  # remember nothing, since callers may invent names
-        # A context of its own: later logs of a judge's tasks are not about the request that opened it.
+                return status  # remember nothing, because callers may invent names
+        # Use a separate context, because later logs of a judge's tasks are not about the request that opened it.
         return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
@@ -148,9 +148,9 @@ class JudgeLibrary(ModelIndex):
         except JudgeUnavailableError as error:
             failure = error.failure
             self._log_once(name, failure)
-        except Exception:  # noqa: BLE001 - a backend may raise anything about a file or a server
+        except Exception:  # noqa: BLE001 - a backend may raise any error for a file or a server
             failure = _DEFECT
-            _log.exception("judge %s cannot be opened", name)
+            _log.exception("cannot open judge %s", name)
         else:
             _log.info("judge %s is ready after %.1f s", name, time.monotonic() - started_s)
             self.loaded[name] = judge
@@ -164,7 +164,7 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Log why a judge cannot be used, once per reason."""
+        """Log why a judge cannot be used, but not the same reason twice."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -191,10 +191,11 @@ def _unusable_message(status: ModelStatus) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JudgeHealth:
-    """The state of the default judge.
+    """The default judge's state.
 
     Attributes:
-        trouble: The reason why it cannot answer, if it is wanted: the operator named or preloads it, or it was used.
+        trouble: The reason why the judge cannot answer. It is empty unless the settings name or preload the judge, or a
+            caller used it.
     """
 
     configured: bool
@@ -203,7 +204,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """The judges of a server. Each need names its judge. Closing it closes the backend. Lives on one event loop."""
+    """A server's judges. Each need names its judge. Use the service on one event loop. `close` closes the backend."""
 
     def __init__(
         self,
@@ -229,7 +230,7 @@ class JudgeService(UniformJudges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Begin to load the default judge. Calls wait for it meanwhile; `health` reports the outcome."""
+        """Start loading the default judge. Calls wait until it is loaded. `health` reports the outcome."""
         self._library.open_soon(self._library.default)
 
     @override
@@ -246,7 +247,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return reply
 
     def within(self, namespace: str) -> Judges:
-        """Return the same judges for a tenant's namespace, which never finds or joins verdicts of other tenants."""
+        """Return these judges for a tenant's namespace. It never uses stored or pending verdicts of other tenants."""
         return _NamespaceJudges(self, namespace)
 
     @override
@@ -258,7 +259,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return self._library.status(name)
 
     def health(self) -> JudgeHealth:
-        """Return whether the default judge works."""
+        """Return the default judge's state."""
         known = self._library.statuses()
         if not known:
             return JudgeHealth(configured=False, ready=False)
@@ -269,7 +270,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return JudgeHealth(configured=True, ready=not trouble, trouble=trouble if wanted else "")
 
     async def close(self) -> None:
-        """Fail queued needs, close the judges and their backend, and write the verdicts. Closing twice is allowed."""
+        """Fail queued needs, close the judges and their backend, and write the verdicts. You may call this twice."""
         if self._closed:
             return
         self._closed = True
@@ -279,7 +280,7 @@ class JudgeService(UniformJudges, ModelIndex):
         await self._verdicts.flush()
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
-        """Wait for a judge that is being opened; the number of waiting callers is limited like that of needs."""
+        """Wait for a judge that is being opened. The limit for waiting needs also applies to these callers."""
         refusal = self._limit.refusal(self._entering)
         if refusal is not None:
             return refusal
@@ -294,7 +295,7 @@ class JudgeService(UniformJudges, ModelIndex):
 
 
 class _NamespaceJudges(UniformJudges):
-    """A service for one namespace, which is part of the verdicts' keys."""
+    """A service for one namespace. The verdicts' keys contain the namespace."""
 
     def __init__(self, service: JudgeService, namespace: str) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Judges that several server processes of this machine share: messages to their host process, and its client."""
+"""Judges that this machine's server processes share: messages to their host process, and the host's client."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
 UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
-"""gRPC options: callers' requests were already checked when they arrived."""
+"""gRPC options without size limits, because each caller's request was already checked on arrival."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class HostRequest:
 
     Attributes:
         need: The need; its `model` is NAME@DIGEST.
-        caller: Name of the caller: callers of all processes take turns in the judge's queue.
+        caller: The caller's name. Callers from all processes take turns in the judge's queue.
     """
 
     need: JudgeNeed
@@ -45,14 +45,14 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """The open judges of the host."""
+    """The host's open judges."""
 
     loaded: Mapping[str, ModelStatus]
     troubles: Mapping[str, str]
 
 
 class Stopping(Enum):
-    """The reply of a host that is stopping, to any request. Ask the next host."""
+    """The reply of a stopping host to all requests. Send the request to the next host."""
 
     STOPPING = "stopping"
 
@@ -65,14 +65,14 @@ STATE: Final = TypeAdapter(HostState)
 
 
 def path(method: str) -> str:
-    """Return the gRPC name of a method."""
+    """Return a method's gRPC name."""
     return f"/{SERVICE}/{method}"
 
 
 R = TypeVar("R")
 
 AWAY_S: Final = 30.0
-"""Seconds that a question waits for a host; the supervisor usually restarts one within two."""
+"""Seconds that a question waits for a host. The supervisor usually restarts a host within two seconds."""
 _AGAIN_S: Final = 0.1
 _OPTIONS: Final = (
     *UNBOUNDED,
@@ -81,7 +81,7 @@ _OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
 _GONE: Final = "the process that runs the judges is not running"
-_AWAY: Final = Failure(Status.UNAVAILABLE, f"{_GONE}; another one is starting. Try again", retry_after_s=5.0)
+_AWAY: Final = Failure(Status.UNAVAILABLE, f"{_GONE}; a new process is starting. Try again", retry_after_s=5.0)
 _LOST: Final = Failure(
     Status.UNAVAILABLE, "the process that runs the judges ended during this request. Try again", retry_after_s=2.0
 )
@@ -90,10 +90,10 @@ _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
 class SharedJudge(Judge):
-    """A judge that the host has opened. Unlike other judges it respects a digest in `need.model`.
+    """A judge that the host has opened. Unlike all other judges, it respects a digest in `need.model`.
 
     Attributes:
-        shown: The judge's status in the current host.
+        shown: The judge's status, from the current host.
     """
 
     def __init__(self, status: ModelStatus, judges: "SharedJudges") -> None:
@@ -107,8 +107,8 @@ class SharedJudge(Judge):
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the same name must not be stored as this one's. The need's digest
-        # comes first, since another judge may have replaced this one after it was planned and looked up in the caches.
+        # Name the judge by digest, so that verdicts of a new judge with the same name are never stored for this judge.
+        # Prefer the need's digest: a new judge may have replaced this judge after the need was looked up in the caches.
         model = f"{self.shown.name}@{need.model.partition('@')[2] or self.shown.digest}"
         return await self._judges.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
 
@@ -118,12 +118,14 @@ class SharedJudge(Judge):
 
 
 class SharedJudges(JudgeBackend):
-    """Judges of the host. Lives on the event loop that created it; a cancelled call is cancelled in the host.
+    """A backend for the host's judges. Use it on the event loop that created it.
+
+    If you cancel a call, the host cancels it too.
 
     Args:
         address: ``unix:PATH``.
-        files: The host's backend, only to list built judges; it opens nothing here.
-        away_s: Seconds that a question waits for a host.
+        files: The host's backend, only to list built judges. It opens no judge here.
+        away_s: Maximum number of seconds that a question waits for a host.
     """
 
     def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:
@@ -153,7 +155,7 @@ class SharedJudges(JudgeBackend):
         return [loaded.get(status.name, status) for status in self._files.listed()]
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; empty if it can."""
+        """Return the reason why a judge cannot answer now; empty if it can answer."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     @override
@@ -165,7 +167,7 @@ class SharedJudges(JudgeBackend):
         return judge
 
     async def ask(self, request: HostRequest) -> JudgeReply[Any]:
-        """Ask the host; if it stops before it answers, ask the next one, but not if it dies."""
+        """Send a question to the host. If the host shuts down (but does not crash) first, use the next host."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._call_ask(request, metadata=metadata), request.deadline_s)
@@ -182,11 +184,11 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     async def _open(self, name: str) -> ModelStatus | Failure:
-        """Let the host open a judge, or return the failure; if it stops first, ask the next one."""
+        """Let the host open a judge, or return the failure. If the host shuts down first, use the next host."""
         return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """Return the answer of the first host that does not stop first."""
+        """Return the answer of the first host that answers before it shuts down."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -196,14 +198,14 @@ class SharedJudges(JudgeBackend):
                 return _failure(error)
             except asyncio.CancelledError:
                 return self._if_closed()
-            if answer is None:  # gRPC has logged that it could not be read, and the next host would send the same
+            if answer is None:  # gRPC could not parse the reply and has logged this; the next host would send the same
                 return _DEFECT
             if not isinstance(answer, Stopping):
                 return answer
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Wait for a host newer than number `after`; return the failure if none comes."""
+        """Wait for a host with a higher number than `after`; return a failure if no host starts in time."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
@@ -223,14 +225,14 @@ class SharedJudges(JudgeBackend):
         while True:
             try:
                 async for state in self._call_watch("", wait_for_ready=True):
-                    # gRPC has logged that it could not be read, for instance from a host of another version
+                    # If gRPC cannot parse a state, for example from a host with a different version, it logs this.
                     if state is not None:
                         self._take(state)
             except aio.AioRpcError as error:
                 _log.debug("stopped watching the judge host: %s", error.code().name)
             if self._state is not None:
                 _log.warning(
-                    "the process that runs the judges has ended. Judges answer again once another one has started"
+                    "the process that runs the judges has ended. Judges answer again once a new process has started"
                 )
                 self._state = None
             await asyncio.sleep(_AGAIN_S)
@@ -242,14 +244,14 @@ class SharedJudges(JudgeBackend):
         self._changed.set()
         self._changed = asyncio.Event()
         for name, judge in self._opened.items():
-            # Another process may have opened it, perhaps after failed attempts; a new host may have found other files.
+            # A different process may have opened the judge meanwhile, or a new host may have found different files.
             judge.shown = state.loaded.get(name, judge.shown)
-            # A new host opens the judges of the last one.
+            # A new host opens the last host's judges.
             if new and name not in self._opening:
                 self._opening.begin(name, partial(self._open, name))
 
     def _if_closed(self) -> Failure:
-        """Return the failure of a call that was cancelled by closing, not by its own task."""
+        """Return the failure for a call that `close` cancelled. If its task was cancelled, raise the error again."""
         caller = asyncio.current_task()
         if not self._closed or caller is None or caller.cancelling():
             raise asyncio.CancelledError

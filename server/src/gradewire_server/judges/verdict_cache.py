@@ -1,4 +1,4 @@
-"""The verdict cache: memory, then the second level that vectors use. Verdicts are stored as exact bytes."""
+"""The verdict cache: memory, then the same second level that vectors use. Verdicts are stored exactly."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
-    """Return everything that decides an answer, except the judge's digest, as one unique text."""
+    """Return one string that is unique for everything that decides an answer, except the judge's digest."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -37,7 +37,7 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """Return the reason why an answer is invalid and must not become a score; empty if it is valid."""
+    """Return the reason why an answer is invalid and must not become a score; empty if the answer is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "the text is not Unicode" if _SURROGATE.search(answer.text) else ""
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -49,7 +49,7 @@ def _choice_problem(options: int, choice: Choice) -> str:
     shares = choice.probabilities
     if len(shares) != options:
         return f"got {len(shares)} probabilities for {options} options"
-    # This form also refuses NaN.
+    # This form of the comparison also refuses NaN.
     if not all(0 <= share <= 1 for share in shares) or not abs(math.fsum(shares) - 1) <= _SUM_TOLERANCE:
         return "the options' probabilities are not a distribution"
     if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
@@ -72,7 +72,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
-    """Return the answer in these bytes; None if they hold no valid answer to the need."""
+    """Return the answer in these bytes; None if they are not a valid answer to the need."""
     try:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
@@ -102,9 +102,9 @@ def _known(tokens: int) -> int | None:
 
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
-"""Key spaces of namespaces and judges to keep; a new one takes a few microseconds."""
+"""Maximum number of key spaces to keep, one per namespace and judge. Creating one takes a few microseconds."""
 _OFF_LOOP_CHARACTERS = 64_000
-"""Length of a prompt from which hashing takes longer than a change of thread."""
+"""Minimum length of a prompt to hash on a thread. Hashing a shorter prompt takes less time than a thread switch."""
 
 
 @lru_cache(maxsize=_MAX_SPACES)
@@ -113,19 +113,19 @@ def _key_space(namespace: str, digest: str) -> KeySpace:
 
 
 class VerdictKey(NamedTuple):
-    """Key of a verdict."""
+    """A verdict's key: in memory (`name`) and in the second level (`stored`)."""
 
     name: bytes
     stored: bytes
 
 
 class VerdictCache:
-    """Answers of judges, keyed by everything that decides them. Lives on one event loop.
+    """Judges' answers, by keys that contain everything that decides an answer. Use the cache on one event loop.
 
     Args:
-        lru: Memory, shared with the vectors. Verdicts are expensive, so they go directly to its protected part.
-        second: The second level, or None; closed by its owner.
-        namespace: The namespace of needs without one; see `CacheConfig.namespace`.
+        lru: Memory, shared with vectors. Verdicts are expensive, so they go directly to the protected segment.
+        second: The second level, or None. The caller closes it.
+        namespace: The namespace for needs without a namespace; see `CacheConfig.namespace`.
     """
 
     def __init__(
@@ -150,12 +150,12 @@ class VerdictCache:
         return self._key(need, judge)
 
     def find(self, key: VerdictKey, need: JudgeNeed) -> JudgeAnswer | None:
-        """Look in memory."""
+        """Look up an answer in memory."""
         blob = self._lru.get(key.name)
         return None if blob is None else decode_answer(need, blob)
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
-        """Look in the second level, and keep a found answer in memory."""
+        """Look up an answer in the second level, and keep it in memory if found."""
         if self._second is None:
             return None
         (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
@@ -169,12 +169,12 @@ class VerdictCache:
         """Keep an answer in memory, and write it to the second level in the background."""
         blob = encode_answer(answer)
         self._lru.put(key.name, blob, pinned=True)
-        # The cut of a truncated prompt depends on settings, which may change during the life of a store.
+        # Settings decide where a prompt is truncated, and they may change while a store exists.
         if not answer.truncated:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
-        """Wait until all kept answers are written, or their writes have failed."""
+        """Wait until all writes of kept answers have succeeded or failed."""
         await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:

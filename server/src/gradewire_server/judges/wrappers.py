@@ -1,4 +1,4 @@
-"""Wrappers of a judge: image checks, two levels of cache, single flight, a limit of waiting needs, checked answers."""
+"""Wrap judges with image checks, two cache levels, single flight, a limit for waiting needs, and checked answers."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _SHORTEST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 60.0
 _PACE_SAMPLES: Final = 64
-"""Finished computations from which the pace of the queue is measured."""
+"""Number of finished computations to measure the queue's pace with."""
 
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item. See the server's log")
 _NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer is invalid. See the server's log")
@@ -35,7 +35,7 @@ TIMED_OUT: Final = Failure(
 
 
 class JudgeWrapper(Judge):
-    """A wrapper of a `Judge`, which it closes. Subclasses extend `answer`."""
+    """A wrapper for a `Judge`. `close` also closes that judge. Subclasses extend `answer`."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -55,9 +55,9 @@ class JudgeWrapper(Judge):
 
 
 class SeeingJudge(JudgeWrapper):
-    """A judge that gets checked images, or refuses them if it sees no images.
+    """A judge that receives only checked images. If it sees no images, it refuses them.
 
-    It comes before the caches, whose keys need the images' digests.
+    This wrapper is outside the caches, because their keys need the images' digests.
     """
 
     def __init__(self, judge: Judge, checks: ImageChecks) -> None:
@@ -83,14 +83,14 @@ class SeeingJudge(JudgeWrapper):
 def _cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} sees no images. Name one that does (model), or leave out image=true. If the model of a "
-        "remote judge does see images, set judge_sees_images (for gradewire score --judge-url: "
+        f"judge {quoted(name)} sees no images. Name a judge that does (model), or leave out image=true. If a remote "
+        "judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
         "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 
 
 class QueueLimit:
-    """A limit of the computations under way, over all judges."""
+    """A limit for computations in progress, over all judges."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -99,40 +99,40 @@ class QueueLimit:
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Count one more computation; if there is no room, return the failure and count nothing."""
+        """Count one more computation. At the limit, return the failure and count nothing."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """Remove a computation that ended or that nobody waits for any more."""
+        """Remove a computation that ended or that no caller waits for any more."""
         self.waiting -= 1
 
     def finished(self) -> None:
-        """Record the end of a computation, to measure the pace of the queue."""
+        """Record the end of a computation, to measure the queue's pace."""
         self._finished_s.append(time.monotonic())
 
     def close(self) -> None:
-        """Refuse everything from now on."""
+        """Refuse all computations from now on."""
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Return the failure for a new need while so many wait; None if there is room."""
+        """Return the failure for a new need if `waiting` needs are too many; else None."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
-        """Return the failure for a caller without room."""
+        """Return the failure for a caller that the limit refuses."""
         if self._closed:
             return Failure(Status.UNAVAILABLE, "the server is shutting down. Try another replica", _SHORTEST_RETRY_S)
         return Failure(
             Status.UNAVAILABLE,
-            f"{waiting} items already wait for the judge. Send fewer at a time, or try later",
+            f"{waiting} items already wait for the judge. Send fewer items at a time, or try again later",
             retry_after_s=self._drained_s(waiting),
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Return the seconds until half of the waiting needs are done, at the current pace."""
+        """Return the seconds until half of the waiting needs will be done, at the current pace."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S
@@ -141,14 +141,14 @@ class QueueLimit:
 
 
 class CheckedJudge(JudgeWrapper):
-    """A judge whose answers are always valid: the right number of probabilities with sum 1, Unicode text."""
+    """A judge that returns only valid answers: the right number of probabilities with a sum of 1, Unicode text."""
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         try:
             reply = await self._judge.answer(need, deadline_s=deadline_s)
-        except Exception as error:  # noqa: BLE001 - judges answer with failures; one that raises fails this need alone
-            # The error's own message may hold a user's text.
+        except Exception as error:  # noqa: BLE001 - judges should return failures; if a judge raises, only this need fails
+            # The error's message may contain a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
             return failed_reply(_DEFECT)
         wrong = "" if isinstance(reply.answer, Failure) else answer_problem(need, reply.answer)
@@ -159,7 +159,7 @@ class CheckedJudge(JudgeWrapper):
 
 
 class _Pending:
-    """One computation and the number of its waiting callers."""
+    """A computation and its waiting callers."""
 
     __slots__ = ("deadline_s", "task", "waiters")
 
@@ -169,7 +169,7 @@ class _Pending:
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
-        """Compute until the latest of the callers' deadlines, even if a later one joins meanwhile."""
+        """Compute until the callers' latest deadline. A caller that joins meanwhile may extend it."""
         while True:
             deadline_s = self.deadline_s
             reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
@@ -181,8 +181,8 @@ class _Pending:
 class SingleFlightJudge(JudgeWrapper):
     """A judge that computes equal concurrent needs once.
 
-    A full queue is UNAVAILABLE with a hint; a passed deadline is TIMEOUT for its own caller. Cancelling a call cancels
-    the computation if nobody else waits for it. The limit covers all judges.
+    A full queue is UNAVAILABLE with a hint. A passed deadline is TIMEOUT only for its caller. If you cancel a call, the
+    computation is cancelled too, unless a different call waits for it. The limit covers all judges.
     """
 
     def __init__(self, judge: Judge, limit: QueueLimit) -> None:
@@ -201,7 +201,7 @@ class SingleFlightJudge(JudgeWrapper):
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
-        # A server that now gives less is read in another way, which is another computation.
+        # If the server has lost a feature, answers are derived differently, so this is a different computation.
         name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
@@ -214,7 +214,7 @@ class SingleFlightJudge(JudgeWrapper):
         pending.waiters += 1
         left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
         try:
-            # wait_for would cancel the others' computation with this caller.
+            # wait_for would cancel the computation of all callers together with this caller.
             done, _ = await asyncio.wait((pending.task,), timeout=left_s)
         finally:
             pending.waiters -= 1
@@ -240,14 +240,14 @@ class SingleFlightJudge(JudgeWrapper):
         return pending
 
     def _forget(self, name: Hashable, pending: _Pending) -> None:
-        """Make room at once: an equal need may arrive while a cancelled computation is still ending."""
+        """Forget a computation immediately. An equal need may arrive while a cancelled computation is still ending."""
         if self._pending.get(name) is pending:
             del self._pending[name]
             self._limit.leave()
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory; a `StoreCachedJudge` inside it stores answers there."""
+    """A judge that answers from memory. The wrapped `StoreCachedJudge` stores answers there."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)
@@ -265,7 +265,7 @@ class MemoryCachedJudge(JudgeWrapper):
 class StoreCachedJudge(JudgeWrapper):
     """A judge that answers from the second level, and stores new answers there and in memory.
 
-    The inner judge must give valid answers only.
+    The wrapped judge must return only valid answers.
     """
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
@@ -282,7 +282,7 @@ class StoreCachedJudge(JudgeWrapper):
         if stored is not None:
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
         reply = await self._judge.answer(need, deadline_s=deadline_s)
-        # A server that gives less since the call began was read in another way than the key says.
+        # If the server lost a feature during the call, the answer was derived differently than its key says.
         if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))

@@ -21,14 +21,14 @@ from gradewire_server.storage.codec import EntryKind, pack, with_tier
 _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
-"""The most bytes of an OrderedDict entry in addition to key and value; a test measures them."""
+"""Maximum size of an OrderedDict entry without its key and value, measured by a test."""
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
 _STORE_OPERATION: Final = ("store", "operation")
 
 CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
-"""Entries read at a time: a long text's token vectors are as large, and as slow to check, as 250 sentence vectors."""
+"""Number of entries to read at a time. A long text's token vectors are as large as 250 sentence vectors."""
 
 _CHUNK = 256
 _CHUNK_BYTES = 4 << 20
@@ -36,11 +36,11 @@ _PENDING_BYTES_EACH = 2048
 
 
 class SegmentedLru:
-    """A segmented LRU of bytes by key. Not thread-safe: it belongs to the event loop's thread.
+    """A segmented LRU cache of bytes by key. Not thread-safe: use it only on the event loop's thread.
 
     Args:
-        max_bytes: The limit for keys, values and its own structure together.
-        protected_share: The largest share of `max_bytes` for the protected segment, 0 to 1.
+        max_bytes: Maximum size of keys, values and the cache's own structure together.
+        protected_share: Maximum share of `max_bytes` for the protected segment, 0 to 1.
 
     Attributes:
         used_bytes: The bytes in use, at most `max_bytes`.
@@ -75,7 +75,7 @@ class SegmentedLru:
         return key in self._protected or key in self._probation
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of `key`, which becomes the most recently used one, or None."""
+        """Return the value of `key`, or None. The key becomes the most recently used key."""
         value = self._protected.get(key)
         if value is not None:
             self._protected.move_to_end(key)
@@ -91,15 +91,16 @@ class SegmentedLru:
         return self._probation.get(key) if value is None else value
 
     def refresh(self, key: bytes, value: bytes) -> None:
-        """Replace the value of `key`, if present, by one of equal length, without counting as a use."""
+        """Replace the value of `key`, if present, by a value of equal length, without counting as a use."""
         for segment in (self._protected, self._probation):
             if key in segment:
                 segment[key] = value
 
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
-        """Store `value` in place of an earlier one; ignore a value that is too large by itself.
+        """Store `value` in place of an earlier value. Ignore a value larger than the whole cache.
 
-        A pinned value goes directly to the protected segment; others go to probation unless already protected.
+        A pinned value goes directly to the protected segment. All other values start in the probation segment, unless
+        the key is already protected.
         """
         size = _size(key, value)
         if size > self._max_bytes:
@@ -148,7 +149,7 @@ def _size(key: bytes, value: bytes) -> int:
 
 
 class StorageTelemetry:
-    """The Prometheus metrics of memory and stores; one for each registry."""
+    """The Prometheus metrics of memory and stores. Each registry needs its own instance."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -158,9 +159,9 @@ class StorageTelemetry:
 
         self.store_operations = counter("store_operations", "Calls of a second level.", _STORE_OPERATION)
         self.store_errors = counter("store_errors", "Failed calls of a second level.", _STORE_OPERATION)
-        self.store_rejected = counter("store_rejected_values", "Values that failed their check: misses.", ("store",))
+        self.store_rejected = counter("store_rejected_values", "Misses because a value failed its check.", ("store",))
         self.refused_macs = counter(
-            "store_refused_macs", "Values in Redis whose MAC is missing or wrong: misses.", ("reason",)
+            "store_refused_macs", "Misses because a value's MAC is missing or wrong.", ("reason",)
         )
         self.store_s = Histogram(
             f"{_PREFIX}_store_seconds",
@@ -172,7 +173,7 @@ class StorageTelemetry:
         self.unwritten = counter("unwritten_values", "Values that did not reach the second level.", ("reason",))
         self._breaker = Gauge(
             f"{_PREFIX}_breaker_state",
-            "1 for the state the breaker before Redis is in.",
+            "1 for the current state of the circuit breaker for Redis.",
             ("state",),
             registry=registry,
         )
@@ -183,12 +184,12 @@ class StorageTelemetry:
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
         self.registry.register(
-            ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
+            ReadCounter(f"{_PREFIX}_memory_evictions", "Entries evicted from memory.", lambda: memory.evicted_entries)
         )
 
     @contextmanager
     def timed(self, store: str, operation: str) -> Iterator[None]:
-        """Count a call of a second level, and its failure or its duration."""
+        """Count a call of a second level, and its failure or duration."""
         self.store_operations.labels(store, operation).inc()
         started_s = time.perf_counter()
         try:
@@ -208,7 +209,7 @@ class StorageTelemetry:
 
 
 class ReadCounter(Collector):
-    """A Prometheus counter whose value is read from elsewhere."""
+    """A Prometheus counter that calls `read` for its value at each scrape."""
 
     def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
         self._name, self._what, self._read = name, what, read
@@ -219,7 +220,7 @@ class ReadCounter(Collector):
 
 
 class Write(NamedTuple):
-    """A vector to store under `KeySpace.stored`; the tier REFERENCE has no time to live."""
+    """A vector to store under a key from `KeySpace.stored`. With the tier REFERENCE, it never expires."""
 
     key: bytes
     blob: bytes
@@ -228,16 +229,16 @@ class Write(NamedTuple):
     kind: EntryKind = EntryKind.SENTENCE
 
     def packed(self, expires_unix_s: int) -> bytes:
-        """Return the value to store; 0 if it never expires."""
+        """Return the value to store. An expiry of 0 means that it never expires."""
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
 class SecondLevel(Protocol):
-    """A store of checked values. It never changes a vector, delays one for long, or raises an error."""
+    """A store of checked values. It never changes a vector, causes a long delay, or raises an error."""
 
     @property
     def source(self) -> AnswerSource:
-        """The source under which its answers are counted."""
+        """The source to count this store's answers under."""
 
     @property
     def available(self) -> bool:
@@ -246,23 +247,23 @@ class SecondLevel(Protocol):
     async def read(
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
     ) -> list[bytes | None]:
-        """Return a blob for each key; None if it is missing, cannot be read in time, or fails its check."""
+        """Return a blob for each key; None if the value is missing, cannot be read in time, or fails its check."""
 
     async def write(self, writes: Sequence[Write]) -> int:
-        """Store vectors; return the number of stored ones, counted from the front."""
+        """Store vectors in order; return how many were stored before the first failure."""
 
     def degraded(self) -> str:
-        """Return the reason why it does not work properly, or ""."""
+        """Return the reason why the store does not work properly, or ""."""
 
     async def close(self) -> None:
         """Release its resources."""
 
 
 class WriteBehind:
-    """A queue in front of a second level, if any; entries in memory record the tier that they are stored with.
+    """A queue of writes to a second level, if there is one. After a write, entries in memory record their stored tier.
 
-    `max_pending` limits its entries, and its bytes to 2 KiB for each. An entry that does not fit is dropped, and added
-    again at its next hit.
+    The queue has at most `max_pending` entries with 2 KiB each, on average. It drops an entry that does not fit; the
+    next hit adds the entry again.
     """
 
     def __init__(
@@ -282,7 +283,7 @@ class WriteBehind:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: bytes, write: Write) -> None:
-        """Queue a vector; of two for the same name, the higher tier counts."""
+        """Queue a vector. If the same name is already queued, the higher tier counts."""
         if self._store is None:
             return
         if not self._store.available:
@@ -303,7 +304,7 @@ class WriteBehind:
             self._task = asyncio.get_running_loop().create_task(self._drain(self._store))
 
     async def flush(self) -> None:
-        """Wait until all queued vectors are written or given up."""
+        """Wait until all queued vectors are written or dropped."""
         if self._task is not None:
             await asyncio.shield(self._task)
 

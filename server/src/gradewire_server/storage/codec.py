@@ -1,4 +1,4 @@
-"""The entries of the cache: names from hashes of texts, and vectors, token vectors and logits as bytes."""
+"""Encode cache entries: names from hashes of texts, and vectors, token vectors and logits as bytes."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier, TokenVectors
 
 VectorKind: TypeAlias = int
-"""The kind SENTENCE, or a layer as in `EmbedTokens.layer`."""
+"""SENTENCE, or a layer number like `EmbedTokens.layer`."""
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0
-"""The kind of token vectors of the last layer without special tokens; layers from 1 include them."""
+"""The last layer's token vectors without special tokens. Layers from 1 on include special tokens."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
-"""The blobs of a text by kind; SENTENCE is always present, since one pass computes all."""
+"""A text's blobs by kind. SENTENCE is always present, because every pass computes it."""
 
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 LOGIT_DIMS = 2
-"""The size of a logit (a float32) in float16 numbers."""
+"""The size of a logit (a float32), counted in float16 values."""
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
@@ -43,7 +43,7 @@ _PIECES_SHIFT: Final = 1
 
 
 class EntryKind(StrEnum):
-    """The content of an entry; token vectors with special tokens have the layer's number appended."""
+    """An entry's content type. For token vectors with special tokens, keys append the layer number."""
 
     SENTENCE = "s"
     TOKENS = "t"
@@ -52,11 +52,11 @@ class EntryKind(StrEnum):
 
 
 class KeySpace:
-    """The keys of one namespace, model and kind.
+    """The keys for one namespace, model and kind of entry.
 
-    In the process, the 16-byte hash alone is an entry's name: the prefix is hashed before the text, so that hashes
-    of different spaces differ. Stores outside the process use `stored`, with a readable prefix. `layer` is for
-    token vectors with special tokens, otherwise 0; `input_prefix` is the model's prefix, a part of its input.
+    In the process, an entry's name is a 16-byte hash of prefix and text, so hashes of different spaces differ. Stores
+    outside the process use `stored`, with a readable prefix. `layer` is the layer of token vectors with special tokens,
+    else 0. `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -87,11 +87,11 @@ class KeySpace:
 
 
 class ModelSpaces:
-    """The names of a model's entries, and the length of its vectors.
+    """The names of a model's entries, and its vectors' length.
 
     Attributes:
-        dims: The float16 numbers in an entry: a vector's dimensions, or LOGIT_DIMS for a grader's logit.
-        sentence: The keys of whole texts: sentence vectors or a grader's logits.
+        dims: The number of float16 values in an entry: a vector's dimensions, or LOGIT_DIMS for a grader's logit.
+        sentence: The keys for sentence vectors or for a grader's logits.
     """
 
     __slots__ = ("_digest", "_kind", "_make", "_prefix", "_spaces", "dims", "sentence")
@@ -113,13 +113,13 @@ class ModelSpaces:
         self._spaces = {SENTENCE: self.sentence}
 
     def within(self, namespace: str) -> "ModelSpaces":
-        """Return the names of the same model's entries in another namespace."""
+        """Return the names for the same model in a different namespace."""
         return ModelSpaces(
             namespace=namespace, digest=self._digest, prefix=self._prefix, dims=self.dims, kind=self._kind
         )
 
     def of(self, kind: VectorKind) -> KeySpace:
-        """Return the keys of the entries with `kind`."""
+        """Return the keys for entries of `kind`."""
         space = self._spaces.get(kind)
         if space is None:
             space = self._spaces[kind] = self._make(kind=EntryKind.TOKENS, layer=kind)
@@ -131,26 +131,26 @@ _ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
 
 
 class Stored(NamedTuple):
-    """A checked value from a second level, with its tier; it never expires if the expiry is 0."""
+    """A checked value from a second level, with its tier. An expiry of 0 means that it never expires."""
 
     blob: bytes
     expires_unix_s: int
 
 
 def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], NDArray[np.bool_]]:
-    """Round vectors to the values that every use gets, first or cached.
+    """Round vectors, so that the first use and cached uses have the same values.
 
     Returns:
-        float16[n, dims], and bool[n], True if the row is finite and not zero. Other rows must not enter the cache.
+        float16[n, dims], and bool[n], True if the row is finite and not zero. Do not cache any other row.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # the second value reports overflows, which are not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # the second result marks overflows, which are not finite
         rounded = vectors.astype(np.float16)
         squares = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float32)
     return rounded, np.isfinite(squares) & (squares > 0)
 
 
 def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
-    """Return blobs of float16[n, dims] that are in no second level yet."""
+    """Return blobs of float16[n, dims], marked as not in a second level yet."""
     n, dims = vectors.shape
     rows = np.empty((n, dims + 1), np.uint16)
     rows[:, :dims] = vectors.view(np.uint16)
@@ -168,19 +168,19 @@ def decode_blobs(blobs: Sequence[bytes], dims: int) -> tuple[NDArray[np.float32]
 
 
 def with_tier(blob: bytes, tier: Tier) -> bytes:
-    """Return the blob of an entry that the second level stores with `tier`."""
+    """Return the blob, marked as stored in the second level with `tier`."""
     return blob[:-1] + bytes((tier,))
 
 
 def pack(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
-    """Return the value of a blob to store under `key` outside the process."""
+    """Return the value to store under `key` outside the process, from a blob."""
     payload = blob[:-2]
     head = _HEADER.pack(_MAGIC[kind], _VERSION, blob[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
 def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
-    """Return the entry in `value` for `key`; None if it has no valid one of this kind with `dims` dimensions."""
+    """Return the entry in `value`; None unless it is valid for `key`, `kind` and `dims`."""
     if len(value) < _HEADER.size + 2 * dims or (kind in _ONE_LENGTH and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
@@ -205,13 +205,13 @@ def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
 def encode_tokens(
     sentence_blob: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32], ids: NDArray[np.int32]
 ) -> bytes | None:
-    """Return the blob of a text, with the flags of its sentence blob; None if a value is not finite.
+    """Return the blob of a text's token vectors, with its sentence blob and flags; None if a value is not finite.
 
     Args:
         sentence_blob: The sentence blob of the same text.
-        tokens: float32[n, dims], vectors of the tokens.
-        offsets: int32[n, 2].
-        ids: int32[n].
+        tokens: float32[n, dims], token vectors.
+        offsets: int32[n, 2], each token's start and end.
+        ids: int32[n], token IDs.
     """
     with np.errstate(over="ignore"):
         rounded = tokens.astype("<f2")
@@ -224,7 +224,7 @@ def encode_tokens(
 
 
 def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
-    """Return the token vectors in a blob of `encode_tokens`."""
+    """Return the token vectors in a blob from `encode_tokens`."""
     count = int.from_bytes(blob[:_COUNT_BYTES], "little")
     offsets_end = _COUNT_BYTES + 8 * count
     ids_end = offsets_end + 4 * count
@@ -240,23 +240,23 @@ def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(blob: bytes, dims: int) -> bytes:
-    """Return the sentence blob inside, marked as in no second level."""
+    """Return the sentence blob inside a token blob, marked as not in a second level."""
     return with_tier(blob[-2 * (dims + 1) :], Tier.WINDOW)
 
 
 def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
-    """Return the blob, with its tier, with another sentence vector inside."""
+    """Return a token blob with its sentence vector replaced and its tier unchanged."""
     return blob[: -len(sentence_blob)] + sentence_blob[:-1] + blob[-1:]
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Return True if a blob without its last two bytes has the length that it states."""
+    """Return True if a token blob, without its last two bytes, has the length that its header states."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:
-    """Return the blob of an answer's logit (1 to 127 pieces) that is in no second level yet."""
+    """Return the blob of an answer's logit (1 to 127 pieces), marked as not in a second level yet."""
     return _BLOB.pack(logit, truncated * _LOGIT_TRUNCATED | pieces << _PIECES_SHIFT, Tier.WINDOW)
 
 

@@ -1,4 +1,4 @@
-"""LMDB environments that survive damaged files and are watched while open."""
+"""LMDB environments that survive damaged files, and checks for truncation while they are open."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ _verify: Callable[[str], list[str]] = verify
 _log = logging.getLogger(__name__)
 _DATA, _STATE = "data.mdb", "state.json"
 _QUICKLY_VERIFIED_BYTES = 64 << 20
-"""The size up to which files are verified after every crash; verification takes 17 s for a GiB."""
+"""Maximum size of files to verify after every crash. Verification takes 17 s for a GiB."""
 _MAX_READERS = 512
 
 # LMDB 0.9, 64 bit: page header (16 bytes), magic, version, address, map size, two database records of 48 bytes (the
@@ -29,18 +29,18 @@ _META = struct.Struct("<16xII8x8xI92xQQ")
 _MAGIC = 0xBEEFC0DE
 
 _LAYOUT = "v1"
-"""The name of the layout; a new one keeps processes of different versions from reading each other's files."""
+"""The layout's version. Change it so that older and newer processes do not read each other's files."""
 
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
-    """Open an environment, or a new one in place of a damaged one.
+    """Open an environment; replace a damaged environment by a new one.
 
-    With `durable`, a commit waits for the disk. `alone` is True if no other process has it open, so that it may be
-    verified and replaced.
+    With `durable`, a commit waits for the disk. Pass `alone` if no other process has the environment open: only then
+    can this function verify and replace it.
 
     Raises:
         OSError: The directory cannot be created, read or written.
-        lmdb.Error: LMDB cannot open it.
+        lmdb.Error: LMDB cannot open the environment.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if alone:
@@ -57,35 +57,35 @@ def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: b
 
 
 def data_file(directory: Path) -> Path:
-    """Return the file with an environment's pages."""
+    """Return the path of an environment's data file."""
     return directory / _DATA
 
 
 def mark_clean(directory: Path) -> None:
-    """Mark a closed environment as intact; no process may have it open."""
+    """Mark a closed environment as intact. No process may have it open."""
     if (directory / _DATA).exists():
         _write_state(directory, clean=_identity(directory / _DATA))
 
 
 def mark_suspect(directory: Path) -> None:
-    """Mark a misbehaving environment, so that it is verified at its next opening."""
+    """Mark a misbehaving environment, so that the next process to open it verifies it."""
     (directory / _STATE).unlink(missing_ok=True)
 
 
 def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
-    """Make room for a new environment; with `keep`, move the damaged files next to it for inspection."""
+    """Delete a damaged environment's files, or with `keep`, rename their directory so that you can inspect them."""
     if keep:
         aside = directory.with_name(f"{directory.name}.damaged-{time.time_ns()}")
         directory.rename(aside)
-        _log.error("%s was damaged (%s) and starts again empty; the old files are in %s", directory, damage, aside)
+        _log.error("%s was damaged (%s) and is now empty; the old files are in %s", directory, damage, aside)
     else:
         shutil.rmtree(directory)
-        _log.warning("%s was damaged (%s) and starts again empty", directory, damage)
+        _log.warning("%s was damaged (%s) and is now empty", directory, damage)
     directory.mkdir()
 
 
 def _damage(directory: Path) -> str:
-    """Return the damage of a closed environment, or ""."""
+    """Return a description of a closed environment's damage, or ""."""
     data = directory / _DATA
     if not data.exists():
         return ""
@@ -104,15 +104,15 @@ def _damage(directory: Path) -> str:
 
 
 def _truncation(data: Path) -> str:
-    """Return a message if a file is shorter than its meta pages require, or ""."""
+    """Return a message if a file is shorter than its meta pages require, else ""."""
     with data.open("rb") as file:
-        expected = _promised_bytes(file.fileno())
+        expected = _required_bytes(file.fileno())
     found = data.stat().st_size
     return "" if found >= expected else f"{found} bytes instead of {expected}"
 
 
-def _promised_bytes(file: int) -> int:
-    """Return the size that an open file needs by its meta pages, which are read without the memory map.
+def _required_bytes(file: int) -> int:
+    """Return the size that an open file needs according to its meta pages, without using the memory map.
 
     Raises:
         ValueError, struct.error: The meta pages are damaged or missing.
@@ -130,7 +130,7 @@ def _identity(data: Path) -> list[int]:
 
 
 def _boot() -> str:
-    """Return an id of the machine's current boot; pages written before it may not have reached the disk in order."""
+    """Return an ID of the machine's current boot. Pages from before may not have reached the disk in order."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -150,13 +150,13 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 
 
 class StoreDirectory:
-    """A directory that processes of one machine may share.
+    """A directory that processes on one machine may share.
 
-    Each process holds a shared lock while it uses the directory. A process that is alone holds an exclusive lock while
-    it verifies and repairs, and the last one to leave does so while it marks the files as clean.
+    Each process holds a shared lock while it uses the directory. To verify and repair files, a process that is alone
+    takes an exclusive lock; the last process to leave takes it to mark the files as clean.
 
     Args:
-        root: The directory, created if it is missing.
+        root: The directory. A missing directory is created.
 
     Raises:
         OSError: The directory cannot be created or written.
@@ -177,26 +177,26 @@ class StoreDirectory:
 
     @property
     def ours(self) -> bool:
-        """True in the process that opened it; a forked child must not touch its parent's files."""
+        """True in the process that opened the directory. A forked child must not touch its parent's files."""
         return os.getpid() == self._pid
 
     def share(self) -> None:
-        """Admit other processes, after everything is opened and repaired."""
+        """Let other processes open the directory, once everything is opened and repaired."""
         fcntl.flock(self._use, fcntl.LOCK_SH)
         self.alone = False
 
     def close_environment(self, environment: lmdb.Environment, *, suspect: bool) -> None:
-        """Flush and close an environment; a `suspect` one is verified at its next opening."""
+        """Flush and close an environment. The next process to open a `suspect` environment verifies it."""
         path = Path(environment.path())
         if suspect:
             mark_suspect(path)
         else:
-            environment.sync(True)  # noqa: FBT003 - py-lmdb takes it by position
+            environment.sync(True)  # noqa: FBT003 - py-lmdb accepts it only by position
             self._closed.append(path)
         environment.close()
 
     def close(self) -> None:
-        """Release the lock; the last process first marks the closed files as clean."""
+        """Release the lock. The last process marks the closed files as clean before it releases the lock."""
         with self._use, contextlib.suppress(BlockingIOError):
             fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in self._closed:
@@ -211,17 +211,17 @@ class StoreDirectory:
 
 
 class TruncatedError(lmdb.Error):
-    """An environment whose file has shrunk; do not read it before its `rebuild`."""
+    """An environment's file has shrunk. Call `rebuild` before you read it again."""
 
     def __init__(self, environment: "WatchedEnvironment") -> None:
-        super().__init__(f"{environment.path.name}: its file was cut short while it was open")
+        super().__init__(f"{environment.path.name}: the file was truncated while it was open")
         self.environment = environment
 
 
 class WatchedEnvironment:
-    """An environment whose file is watched while it is open; raises as `open_environment`.
+    """An open environment that checks if its file has shrunk. Raises the same errors as `open_environment`.
 
-    Any thread may read. Only the writer's thread writes, rebuilds and closes. With `durable`, a commit waits for the
+    Any thread may read. Only the writer's thread may write, rebuild and close. With `durable`, a commit waits for the
     disk, and a damaged file is kept for inspection.
     """
 
@@ -233,7 +233,7 @@ class WatchedEnvironment:
         self._reading = threading.Lock()  # held by readers on threads other than the writer's, and while closing
         self._environment: Any = None
         self._file: int | None = None
-        """The open environment; None after a failed rebuild, until one succeeds."""
+        """The open environment's file; None after a failed rebuild, until a rebuild succeeds."""
         self._largest_bytes = 0
         self._noting = threading.Lock()
         self._open(alone=directory.alone)
@@ -253,27 +253,27 @@ class WatchedEnvironment:
 
     @contextlib.contextmanager
     def on_writer(self, *, write: bool) -> Iterator[Any]:
-        """Open a transaction on the writer's thread, for which readers do not wait; raises as `reading`."""
+        """Open a transaction on the writer's thread, without blocking readers. Raises the same errors as `reading`."""
         self.check()
         with self._environment.begin(write=write) as transaction:
             yield transaction
         if write:
-            self.check()  # records the new size of the file
+            self.check()  # record the file's new size
 
     def check(self) -> None:
-        """Raise TruncatedError if the file has shrunk or is not open; a long scan calls this regularly."""
+        """Raise TruncatedError if the file has shrunk or is not open. Call this regularly during a long scan."""
         if self._file is None:
             raise TruncatedError(self)
-        # Read both before the size: another thread may record a larger size meanwhile, and another process may have
-        # grown the file since the last check. LMDB writes pages before the meta page that refers to them.
+        # Read both values before the file's size: meanwhile, another thread may record a larger size, and another
+        # process may have grown the file since the last check. LMDB writes pages before the meta page that uses them.
         largest = self._largest_bytes
         try:
-            largest = max(largest, _promised_bytes(self._file))
+            largest = max(largest, _required_bytes(self._file))
         except (ValueError, struct.error) as error:
             raise TruncatedError(self) from error
         status = os.fstat(self._file)
         size = status.st_size
-        # Writes to a deleted file are lost; other processes delete files of vectors to make room.
+        # Writes to a deleted file are lost, so a durable file must still exist. Other processes delete vector files.
         if size < largest or (self._durable and not status.st_nlink):
             raise TruncatedError(self)
         if size > largest:
@@ -281,15 +281,15 @@ class WatchedEnvironment:
                 self._largest_bytes = max(size, self._largest_bytes)
 
     def rebuild(self) -> None:
-        """Replace a truncated environment by a new one, on the writer's thread.
+        """Replace a truncated environment by a new environment, on the writer's thread.
 
-        Raises as `open_environment`.
+        Raises the same errors as `open_environment`.
         """
         with self._directory.rotating(), self._reading:
             try:
                 self.check()
             except TruncatedError as error:
-                # Another process may already have created a new one: the file there is not the one that we have open.
+                # Another process may already have replaced the file that we have open.
                 damage = str(error) if self._is_there() else ""
             else:
                 return
@@ -299,7 +299,7 @@ class WatchedEnvironment:
             self._open(alone=False)
 
     def close(self, *, suspect: bool) -> None:
-        """Flush and close it; a `suspect` one is verified at its next opening."""
+        """Flush and close the environment. If it is `suspect`, the next process to open it verifies it."""
         try:
             self.check()
         except TruncatedError:
@@ -311,14 +311,14 @@ class WatchedEnvironment:
                 self._file = None
 
     def drop(self) -> None:
-        """Close an environment that is not kept."""
+        """Close an environment whose files are no longer needed, without a flush."""
         with self._reading:
             self._release()
 
     def _open(self, *, alone: bool) -> None:
         environment = open_environment(self.path, max_bytes=self._max_bytes, durable=self._durable, alone=alone)
         try:
-            # LMDB locks another file, so opening and closing this one does not release a lock.
+            # LMDB's locks are on a different file, so opening and closing this file does not release a lock.
             self._file = os.open(data_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             environment.close()

@@ -21,18 +21,19 @@ T = TypeVar("T")
 _FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
 _FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
 _LOST: Final = Failure(
-    Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
+    Status.UNAVAILABLE, "the store has lost prepared references of this set; prepare the set under a new name"
 )
 _CHECKED_EVERY: Final = 256
-"""Members that are read between two checks of the file's size."""
+"""Number of members to read between two checks of the file's size."""
 _COUNT: Final = struct.Struct("<Q")
-"""The number of a group's members, stored under the group's name."""
+"""Format of a group's member count, which is stored under the group's name."""
 
 
 class DiskPrepared(PreparedStore):
-    """Synthetic answers and corpora in an LMDB environment, as `PreparedStore` promises.
+    """Synthetic answers and corpora in an LMDB environment; see `PreparedStore`.
 
-    It closes the shared directory, so close it after the vectors. Raises as `open_environment`.
+    Close this store after the vectors, because it closes the shared directory. Raises the same errors as
+    `open_environment`.
     """
 
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
@@ -82,19 +83,19 @@ class DiskPrepared(PreparedStore):
         self._directory.close()
 
     async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
-        """Return the outcome of work on the writer's thread; fail in a forked child, which must not touch the files."""
+        """Run work on the writer's thread and return its result. In a forked child, fail instead of using the files."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     def _unreadable(self) -> Failure:
-        _log.exception("The prepared references in %s cannot be read", self._path)
+        _log.exception("Cannot read prepared references from %s", self._path)
         self._suspect = True
         return _FAILED
 
     def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         def put(transaction: Any) -> Failure | None:
-            # Among all processes there is one writer at a time, so values read here stay valid until the commit.
+            # Only one process writes at a time, so values read here stay valid until the commit.
             there = {key: transaction.get(key) for key in values}
             if any(differs(key, there[key], value) for key, value in values.items()):
                 return ALREADY_HELD
@@ -123,13 +124,13 @@ class DiskPrepared(PreparedStore):
         return self._commit(put)
 
     def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Create an empty store: prepared references are lost with their file, and items become NOT_PREPARED."""
+        """Create an empty store. Prepared references are lost with their file, so items become NOT_PREPARED."""
         try:
             self._environment.rebuild()
             with self._environment.on_writer(write=False) as transaction:
                 return [transaction.get(key) for key in keys]
         except (lmdb.Error, OSError):
-            _log.exception("The store of prepared references in %s cannot be created again", self._path)
+            _log.exception("Cannot create the store of prepared references in %s again", self._path)
             self._suspect = True
             return _FAILED
 
@@ -147,7 +148,7 @@ class DiskPrepared(PreparedStore):
         except lmdb.MapFullError:
             return _FULL
         except (lmdb.Error, OSError):
-            _log.exception("Prepared references cannot be written to %s", self._path)
+            _log.exception("Cannot write prepared references to %s", self._path)
             return _FAILED
 
     def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
@@ -171,7 +172,7 @@ class DiskPrepared(PreparedStore):
 
 
 def _number(value: bytes | None) -> int | Failure:
-    """Return the number of a group's members."""
+    """Return a group's member count."""
     if value is None:
         return 0
     return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST

@@ -1,6 +1,6 @@
-"""Vectors on this machine's disk: predictions in two generations, references in a map of their own.
+"""Vectors on this machine's disk: predictions in two generations, references in a separate map.
 
-When the newer generation is full, the older one is removed.
+When the newer generation is full, the store removes the older generation.
 """
 
 import asyncio
@@ -30,31 +30,31 @@ T = TypeVar("T")
 
 _STORE: Final = "disk"
 _KEPT: Final = 2
-"""The number of generations of predictions."""
+"""Number of generations to keep."""
 _MOST_ROTATIONS: Final = 4
 _GENERATION: Final = re.compile(r"predictions-(\d{6,})")
 _MAX_COPIED_BYTES: Final = 1 << 20
-"""The most bytes read from the older generation that are copied to the newer one with the next write."""
+"""Maximum number of bytes that the next write copies from the older to the newer generation."""
 _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
 
 
 class Generations:
-    """The generations of a directory that this process has open; raises as `open_environment`.
+    """A directory's generations, as opened by this process. Raises the same errors as `open_environment`.
 
-    `read` and `write` may run on two threads. If another process has removed a generation that this one has open, this
-    one uses it until its own map is full. `max_bytes` limits all generations together.
+    `read` and `write` may run on two threads. If another process has removed an open generation, this process uses that
+    generation until its own map is full. `max_bytes` limits all generations together.
     """
 
     def __init__(self, directory: StoreDirectory, *, max_bytes: int) -> None:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
-        self._lock = threading.Lock()  # guards the dict below and closing its environments, never a write
+        self._lock = threading.Lock()  # guards the dict below, and closing of its environments, but never a write
         self._open: dict[int, WatchedEnvironment] = {}  # newest first
         with directory.rotating():
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Return a value for each key, or None, and the positions of the values from an older generation.
+        """Return each key's value or None, and the positions of values from an older generation.
 
         Raises:
             TruncatedError: A file has shrunk.
@@ -76,23 +76,23 @@ class Generations:
         return values, older
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values in the newest generation, which is created if needed.
+        """Store values in the newest generation; create a new generation if needed.
 
         Raises:
             OSError: A new generation cannot be created.
-            lmdb.Error: A map misbehaves, or all values together do not fit into an empty one.
+            lmdb.Error: A map misbehaves, or all values together do not fit into an empty map.
         """
         for _ in range(_MOST_ROTATIONS):
             try:
                 self._put(values)
             except (lmdb.MapFullError, lmdb.MapResizedError):
-                self._rotate()  # perhaps to another process's generation, which may be full as well
+                self._rotate()  # perhaps to another process's generation, which may also be full
             else:
                 return
         self._put(values)
 
     def close(self, *, suspect: bool) -> None:
-        """Close all maps; `suspect` is True if one of them misbehaved."""
+        """Close all maps; `suspect` is True if a map misbehaved."""
         with self._lock:
             for environment in self._open.values():
                 environment.close(suspect=suspect)
@@ -116,7 +116,7 @@ class Generations:
             self._adopt()
 
     def _adopt(self) -> None:
-        """Open the current generations, and close those that are no longer kept."""
+        """Open the current generations, and close older generations."""
         found = _scan(self._directory.path)[:_KEPT] or [(1, self._directory.path / _name(1))]
         known, opened = dict(self._open), {}
         for number, path in found:
@@ -141,10 +141,10 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
 
 
 class DiskVectors(SecondLevel):
-    """A second level in LMDB maps, whose directory processes may share; raises as `open_environment`.
+    """A second level in LMDB maps. Processes may share its directory. Raises the same errors as `open_environment`.
 
-    The caller closes the directory after this store. `clock` returns Unix seconds, since values keep their
-    expiry across restarts and processes.
+    Close the directory after this store. `clock` returns Unix seconds, because values keep their expiry across restarts
+    and processes.
     """
 
     source = AnswerSource.DISK
@@ -196,7 +196,7 @@ class DiskVectors(SecondLevel):
             chunk = keys[start : start + CHUNK_KEYS[kind]]
             found: list[bytes | None] = [None] * len(chunk)
             try:
-                # A process with a larger limit may have grown the file beyond our map: a miss, not a defect.
+                # A process with a larger limit may have grown the file beyond our map. Count this as a miss.
                 with self._telemetry.timed(_STORE, "read"), contextlib.suppress(lmdb.MapResizedError):
                     found = self._read(chunk, dims, kind)
             except TruncatedError as error:
@@ -285,13 +285,13 @@ class DiskVectors(SecondLevel):
                 references = {}
             except lmdb.MapFullError:
                 self._references_full = True
-                _log.warning("The map of references is full; further ones are stored with the predictions")
+                _log.warning("The map of references is full; storing new references with the predictions")
         values = forward | predictions | references
         if values:
             self._generations.write(values)
 
     def _rebuild_soon(self, environment: WatchedEnvironment) -> None:
-        """Let the writer's thread rebuild an environment; until then, reads of it are misses."""
+        """Let the writer's thread rebuild an environment. Until then, reads from the environment are misses."""
         if environment not in self._rebuilding:
             self._rebuilding.add(environment)
             done = asyncio.get_running_loop().run_in_executor(self._writing, self._rebuild, environment)

@@ -1,4 +1,4 @@
-"""One Redis or Valkey server, or a cluster, behind short timeouts and a breaker; values carry a keyed MAC."""
+"""Access one Redis or Valkey server, or a cluster, with short timeouts, a breaker, and values with a keyed MAC."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from gradewire_server.storage.cache import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _HEADER: Final = b"gm\x02"
-"""Magic and version of a value with a MAC; version 1 of every format has none."""
+"""Magic and version of a value with a MAC. Version 1 has no MAC."""
 _MAC_BYTES: Final = 16
 _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class MacKeyError(OSError):
-    """An unreadable or too short key of the MAC."""
+    """An unreadable or too short MAC key."""
 
 
 def read_mac_key(secret: str, file: Path | None) -> bytes:
-    """Return the key from a setting, or from a file without white space at its ends; b"" without a key.
+    """Return the key from a setting, or from a file, stripped of white space; b"" without a key.
 
     Raises:
         MacKeyError: The file cannot be read, or the key has fewer than 16 bytes.
@@ -61,13 +61,13 @@ def read_mac_key(secret: str, file: Path | None) -> bytes:
 
 
 class ValueMac:
-    """The MAC in front of stored values; without a key, values are stored without one.
+    """The MAC in front of stored values. Without a key, stored values have no MAC.
 
-    `refused` counts refused values by ``reason``: ``missing`` without a MAC, ``wrong`` with another MAC.
+    `refused` counts refused values by ``reason``: ``missing`` without a MAC, ``wrong`` with a wrong MAC.
     """
 
     def __init__(self, key: bytes, refused: Counter, *, clock: Callable[[], float] = time.monotonic) -> None:
-        # Reduce the key to 32 bytes; the first block, with the key, is hashed once and copied.
+        # Reduce the key to 32 bytes. Hash the first block, which contains the key, once; later MACs copy this state.
         derived = blake2b(key, digest_size=32, person=b"gradewire-redis").digest()
         self._keyed = blake2b(key=derived, digest_size=_MAC_BYTES)
         self._on = bool(key)
@@ -82,7 +82,7 @@ class ValueMac:
         return b"".join((_HEADER, self._mac(name, value), value)) if self._on else value
 
     def take(self, name: bytes, stored: bytes) -> bytes | None:
-        """Return the value that `put` stored under `name`; count, log and return None for any other."""
+        """Return the value that `put` stored under `name`. Count and log any other value, and return None."""
         if not self._on:
             return stored
         if not stored.startswith(_HEADER):
@@ -106,26 +106,26 @@ class ValueMac:
         now_s = self._clock()
         if now_s >= self._quiet_before_s:
             _log.warning(
-                "redis: ignored %d values without this server's MAC: written before redis_mac_key was set, by a "
-                "server with another key, or by somebody else",
+                "redis: ignored %d values without this server's MAC. They were written before redis_mac_key was set, "
+                "by a server with a different key, or by another program",
                 self._unlogged,
             )
             self._unlogged, self._quiet_before_s = 0, now_s + _LOG_EVERY_S
 
 
 class RedisAwayError(Exception):
-    """A Redis server that does not answer, or that the breaker excludes."""
+    """The Redis server does not answer, or the breaker is open."""
 
 
 class RedisRefusedError(RedisAwayError):
-    """A refusal by the Redis server: it is full or a replica, or we lack a permission."""
+    """The Redis server refused a command: it is full or a replica, or we lack a permission."""
 
 
 class RedisClient:
-    """A client of one Redis server with connection pool, timeouts, breaker and probe.
+    """A client for one Redis server with connection pool, timeouts, breaker and probe.
 
-    A cancelled command closes its connection, so that its late reply is not taken for another command's. The stores
-    add `mac` to values and check it when reading.
+    A cancelled command closes its connection, so that no other command receives the late reply. The stores add `mac` to
+    values and check it when they read.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
@@ -151,7 +151,7 @@ class RedisClient:
         return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
-        """Return the reason why it does not work properly, or ""."""
+        """Return the reason why Redis does not work properly, or ""."""
         if not self._breaker.closed:
             return "redis: breaker open"
         if self._refused("read"):
@@ -159,14 +159,14 @@ class RedisClient:
         return "redis: writing fails" if self._refused("write") else ""
 
     async def connect(self) -> None:
-        """Open a first connection in advance of requests; only log a server that does not answer."""
+        """Open a connection before the first request. If the server does not answer, only log this."""
         try:
             await self._timed("probe", self._config.write_timeout_s, self._client.ping)
         except RedisAwayError as error:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
-        """Return values by key, fetched by slot on a cluster.
+        """Return the keys' values. On a cluster, this fetches them slot by slot.
 
         Raises:
             RedisAwayError: There is no answer, or it has a wrong number of values.
@@ -176,37 +176,40 @@ class RedisClient:
         return await self._read_each(lambda: fetch(keys), len(keys))
 
     async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
-        """Store values in one round trip; keys in `ttl_s` get that time to live.
+        """Store values in one round trip. `ttl_s` has the time to live for keys that expire.
 
         Raises:
             RedisAwayError: At least one value was not stored.
-            RedisRefusedError: The same, because the server refused it.
+            RedisRefusedError: The server refused at least one value.
         """
         await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
 
     async def add(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values under unused keys, in one round trip; existing values stay, even with concurrent writers.
+        """Store values under unused keys, in one round trip. Existing values stay, even with concurrent writers.
 
         Raises:
             RedisAwayError: At least one value with an unused key was not stored.
-            RedisRefusedError: The same, because the server refused it.
+            RedisRefusedError: The server refused at least one of these values.
         """
         await self._set_each(values, lambda _: {"nx": True})
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
-        """Replace a value if it is still `expected`; errors as in `add`."""
+        """Replace a value if it is still `expected`. Raises the same errors as `add`."""
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
-        """Return the number of a hash's fields, 0 if it does not exist; errors as in `get`."""
+        """Return a hash's field count, or 0 if the hash does not exist. Raises the same errors as `get`."""
 
         async def work() -> int:
-            return int(await self._client.hlen(key))  # inside, so that a reply of another type is the server's fault
+            return int(await self._client.hlen(key))  # inside, so that a reply of a wrong type is a server error
 
         return await self._read(work)
 
     async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
-        """Return about `count` fields of a hash and the next cursor (0 at start and end); errors as in `get`."""
+        """Return about `count` fields of a hash and the next cursor (0 at the end). Raises the same errors as `get`.
+
+        Pass 0 as the first cursor.
+        """
 
         async def work() -> tuple[int, dict[bytes, bytes]]:
             next_cursor, fields = await self._client.hscan(key, cursor, count=count)
@@ -215,15 +218,15 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
-        """Return values of a hash by field; errors as in `get`."""
+        """Return a hash's values by field. Raises the same errors as `get`."""
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
-        """Set fields of a hash, without a time to live; errors as in `add`."""
+        """Set fields of a hash that never expire. Raises the same errors as `add`."""
         await self._write(lambda: self._client.hset(key, mapping=values))
 
     async def close(self) -> None:
-        """End the probe and the connections."""
+        """Stop the probe and close the connections."""
         self._closing = True
         if self._probe is not None:
             self._probe.cancel()
@@ -256,7 +259,7 @@ class RedisClient:
         await self._call("write", self._config.write_timeout_s, work)
 
     async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
-        # The wait for a slot has no timeout: earlier calls have one, and the breaker clears the queue.
+        # The wait for a slot needs no timeout: earlier calls time out, and the breaker clears the queue.
         async with self._slots:
             if not self._breaker.closed:
                 raise RedisAwayError(self.degraded())
@@ -269,16 +272,16 @@ class RedisClient:
                 async with asyncio.timeout(timeout_s):
                     result = await work()
         except ResponseError as error:
-            if isinstance(error, ClusterDownError):  # one part of the cluster answers for another that does not
+            if isinstance(error, ClusterDownError):  # one node of the cluster reports that another node is down
                 self._breaker.failed()
                 raise RedisAwayError(type(error).__name__) from error
-            # The server did answer. Do not log the error's text, which may quote the request.
+            # The server is up, because it answered. Do not log the error's text, which may quote the request.
             self._breaker.succeeded()
             if not self._refused(operation):
                 _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
             self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
             raise RedisRefusedError(type(error).__name__) from error
-        except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
+        except Exception as error:  # a broken server can make the client raise any error; count all as misses
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
         self._refused_before_s.pop(operation, None)
@@ -308,7 +311,7 @@ class RedisClient:
 
 
 def _connect(config: RedisConfig) -> Any:
-    # Make one attempt: a failure is a miss. A cluster needs a second attempt to follow a slot that has moved.
+    # Try once, because a failure is only a miss. A cluster needs a second try to follow a slot that has moved.
     common: dict[str, Any] = {
         "socket_timeout": max(config.timeout_s, config.write_timeout_s),
         "socket_connect_timeout": config.timeout_s,

@@ -1,4 +1,4 @@
-"""Vectors, synthetic answers and corpora in Redis, which all gradewire processes of the Redis server share."""
+"""Vectors, synthetic answers and corpora in Redis. All gradewire processes with the same Redis server share them."""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -22,15 +22,15 @@ _PAGE_MEMBERS = 128
 _MAX_GROUP_BYTES = 1 << 30
 _AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
 _REFUSED = Failure(
-    Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; the log of gradewire says why"
+    Status.UNAVAILABLE, "the store of prepared references (Redis) refuses the command; gradewire's log says why"
 )
 _TOO_LARGE = Failure(
-    Status.UNAVAILABLE, "the corpus of the reference set is larger than 1 GiB, more than is read; prepare a smaller set"
+    Status.UNAVAILABLE, "the reference set's corpus is larger than 1 GiB, the maximum; prepare a smaller set"
 )
 
 
 class RedisVectors(SecondLevel):
-    """The second level in Redis; predictions have a time to live, references have none."""
+    """The second level in Redis. Predictions expire, but references do not."""
 
     source = AnswerSource.REDIS
 
@@ -84,7 +84,7 @@ class RedisVectors(SecondLevel):
 
     @override
     async def close(self) -> None:
-        # The store of prepared answers, which is closed last, closes the client.
+        # The store of prepared answers is closed last, and closes the client.
         return
 
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
@@ -101,7 +101,7 @@ class RedisVectors(SecondLevel):
 def _answering_failures(
     work: Callable[Concatenate["RedisPrepared", P], Awaitable[T]],
 ) -> Callable[Concatenate["RedisPrepared", P], Coroutine[Any, Any, T | Failure]]:
-    """Make a method return a failure if the server does not answer or refuses."""
+    """Make a method return a failure if the server does not answer or refuses the command."""
 
     @wraps(work)
     async def answer(store: "RedisPrepared", /, *given: P.args, **named: P.kwargs) -> T | Failure:
@@ -114,11 +114,11 @@ def _answering_failures(
 
 
 class RedisPrepared(PreparedStore):
-    """Synthetic answers and corpora in Redis, without a time to live, as durable as the Redis server's configuration.
+    """Synthetic answers and corpora in Redis. They never expire; Redis's configuration decides how durable they are.
 
-    A group is one hash, so that a cluster keeps it in one slot. A value with a refused MAC is read as b"", which
-    passes no check: a synthetic answer counts as missing, and an entry of a corpus as damaged. This store
-    closes the client.
+    A group is one hash, so that a cluster keeps it in one slot. If a value's MAC is refused, the value becomes b"",
+    which passes no check. A synthetic answer then counts as missing, and a corpus entry as damaged. This store closes
+    the client.
     """
 
     def __init__(self, client: RedisClient) -> None:
@@ -134,7 +134,7 @@ class RedisPrepared(PreparedStore):
     @_answering_failures
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         wanted = {key: self._mac.put(key, value) for key, value in values.items()}
-        # Read first, so that the same content needs no write, which a full server or a replica would refuse.
+        # Read first: unchanged content needs no write, which a full server or a replica would refuse.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
@@ -145,8 +145,8 @@ class RedisPrepared(PreparedStore):
             await self._client.add(dict(missing[start : start + _SENTENCE_KEYS]))
         for key, found in there.items():
             if found is not None and found != wanted[key]:
-                await self._client.replace(key, found, wanted[key])  # a damaged value; another answer is ALREADY_HELD
-        # The first writer owns the key, and only a value that is read back is known to be stored.
+                await self._client.replace(key, found, wanted[key])  # a damaged value, else ALREADY_HELD
+        # The first writer owns the key. Read the values back, because only this shows that they are stored.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
@@ -181,7 +181,7 @@ class RedisPrepared(PreparedStore):
         names = list(values)
         for start in range(0, len(names), _SENTENCE_KEYS):
             chunk = names[start : start + _SENTENCE_KEYS]
-            # Read before and after, as in `write`.
+            # Read before and after the write, like in `write`.
             there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
             wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
             missing = {name: wanted[name] for name, value in there if value != wanted[name]}
@@ -196,14 +196,14 @@ class RedisPrepared(PreparedStore):
         await self._client.close()
 
     async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return values as stored, each with its MAC in front if there is a key."""
+        """Return values in their stored format: with a key, each value follows its MAC."""
         values: list[object] = []
         for start in range(0, len(keys), _SENTENCE_KEYS):
             values += await self._client.get(keys[start : start + _SENTENCE_KEYS])
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """Return the stored values of the keys; `ALREADY_HELD` if one is a different answer."""
+        """Return the keys' stored values; `ALREADY_HELD` if a key has a different answer."""
         there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there

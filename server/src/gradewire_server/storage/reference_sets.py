@@ -1,4 +1,4 @@
-"""Reference sets by name, and the interface of stores for their synthetic answers and corpora, which never expire."""
+"""Reference sets by name, and the interface of stores for their synthetic answers and corpora."""
 
 import asyncio
 import json
@@ -20,49 +20,49 @@ _log = logging.getLogger(__name__)
 _CHECK_BYTES = 8
 ALREADY_HELD = Failure(
     Status.INVALID_INPUT,
-    "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
+    "synthetic_answers: the set already has a different answer for this reference; use a new reference_set",
 )
 
 MAX_ENTRIES_PER_SET: Final = 1_000_000
 _OFF_LOOP_ENTRIES: Final = 1000
 _DAMAGED_SEAL: Final = Failure(
-    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
+    Status.UNAVAILABLE, "the reference set's immutable digest is damaged; prepare the set again as immutable"
 )
 
 _NOT_PREPARED: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
-    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
+    "reference_set: no corpus is prepared for this set; first call References.Prepare with its references and this "
+    "metric (`gradewire prepare FILE` with this metric)",
 )
 _DAMAGED: Final = Failure(
-    Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
+    Status.UNAVAILABLE, "the reference set's corpus is damaged; call References.Prepare with its references again"
 )
 
 
 class PreparedStore(Protocol):
-    """A store of values by key, and of groups of values by name. Operations return failures instead of raising errors.
+    """A store of values by key, and of groups of values by name. Methods return failures and never raise errors.
 
-    A group's name is a key with its own length and prefix; its members have names of 16 bytes.
+    A group's name has a length and prefix that no key has. Its members have names of 16 bytes.
     """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """Return a value for each key, or None."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store values, durably once it returns None.
+        """Store values. When this returns None, they are durable.
 
-        A key with a different intact value keeps it, and the result is `ALREADY_HELD`, even with concurrent
-        writers.
+        If a key already has a different intact value, that value stays and this returns `ALREADY_HELD`, even with
+        concurrent writers.
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
-        """Return the number of a group's members; this is cheap."""
+        """Return a group's member count, without reading the members."""
 
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """Return all members by name, or a failure if one is lost; concurrently added ones may be missing."""
+        """Return all members by name, or a failure if a member is lost. Concurrently added members may be missing."""
 
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store members by name, in place of earlier ones, durably once it returns None."""
+        """Store members by name, in place of earlier values. When this returns None, they are durable."""
 
     async def close(self) -> None:
         """Release its resources."""
@@ -71,7 +71,7 @@ class PreparedStore(Protocol):
 class MemoryPreparedStore(PreparedStore):
     """A store in memory, for a server without disk and Redis.
 
-    Storing more than `max_bytes` of keys and values fails; nothing is ever evicted.
+    It never evicts values. A write fails if keys and values together would exceed `max_bytes`.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -113,7 +113,7 @@ class MemoryPreparedStore(PreparedStore):
         if self._bytes + grown > self._max_bytes:
             return Failure(
                 Status.UNAVAILABLE,
-                "the store of prepared references is full; give the engine a directory or a Redis server",
+                "the store of prepared references is full; set disk_directory or redis_url",
             )
         there.update(values)
         self._bytes += grown
@@ -121,12 +121,12 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Return True if a value exists and passes its check; any other may be replaced."""
+    """Return True if a value exists and passes its check. Callers may replace any other value."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Return True if a key has a different intact answer than `value`, which must not replace it."""
+    """Return True if a key has an intact answer that differs from `value`, so that `value` must not replace it."""
     return there != value and is_intact(key, there)
 
 
@@ -135,17 +135,17 @@ def _check(key: bytes, text: bytes) -> bytes:
 
 
 def packed(key: bytes, payload: bytes) -> bytes:
-    """Return a payload as a value that `is_intact` under `key`."""
+    """Return the value to store under `key` for a payload; `is_intact` accepts it."""
     return _check(key, payload) + payload
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the payload that was `packed` under `key`; None without a value that passes its check."""
+    """Return the payload that was `packed` under `key`; None if the value is missing or fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
 
 
 class StoredReferenceSets(ReferenceSets):
-    """The reference sets of a tenant in a store, which the owner closes."""
+    """A tenant's reference sets in a store. The caller closes the store."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
@@ -198,7 +198,7 @@ class StoredReferenceSets(ReferenceSets):
             return Failure(
                 Status.INVALID_INPUT,
                 f"reference_set: {quoted(reference_set)} is immutable{f' ({sealed})' if sealed else ''}; "
-                "use another name",
+                "use a different name",
             )
         count = await self._store.member_count(group)
         if isinstance(count, Failure):
@@ -206,7 +206,7 @@ class StoredReferenceSets(ReferenceSets):
         if count + len(entries) > MAX_ENTRIES_PER_SET:
             return Failure(
                 Status.INVALID_INPUT,
-                f"entries: the corpus of a reference set holds at most {MAX_ENTRIES_PER_SET}; use another one",
+                f"entries: a reference set's corpus has at most {MAX_ENTRIES_PER_SET} entries; use another set",
             )
         values = {}
         for question, references in entries:
@@ -233,7 +233,7 @@ class StoredReferenceSets(ReferenceSets):
         if failure is ALREADY_HELD:
             return Failure(
                 Status.INVALID_INPUT,
-                f"reference_set: {quoted(reference_set)} is immutable with other content; use another name",
+                f"reference_set: {quoted(reference_set)} is immutable with different content; use a different name",
             )
         return failure
 
@@ -252,7 +252,7 @@ class StoredReferenceSets(ReferenceSets):
 
 
 def _opened(group: bytes, members: Mapping[bytes, bytes]) -> ReferenceEntries | None:
-    """Return the entries of a group; None if one fails its check."""
+    """Return a group's entries; None if an entry fails its check."""
     entries = []
     for name, value in members.items():
         payload = payload_of(group + name, value)

@@ -182,5 +182,5 @@ def test_its_public_face_says_what_it_is() -> None:
     (status,) = DecisionJudges(RemoteJudgeConfig("http://127.0.0.1:1/v1", "m"), Counted()).listed()
     assert (status.name, status.kind, status.precision, status.state) == ("m", "judge", "remote", "built")
     assert any("backend decisions" in remark for remark in status.remarks)
-    assert any("writes nothing and is shown no demonstrations" in remark for remark in status.remarks)
-    assert any("pinned by its name" in remark for remark in status.remarks)
+    assert any("writes no text and sees no demonstrations" in remark for remark in status.remarks)
+    assert any("Only its name identifies" in remark for remark in status.remarks)

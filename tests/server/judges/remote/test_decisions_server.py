@@ -97,12 +97,12 @@ def test_tokens_are_those_that_a_server_counts(usage: object, counted: tuple[int
         ({"answers": {"other": {"type": "choice", "probabilities": GOOD}}}, "no answer"),
         ({"answers": {"verdict": None}}, "no answer"),
         ({"answers": {"verdict": {"type": "refusal"}}}, "refusal"),
-        ({"answers": {"verdict": {"type": "noul", "noul": 0.5}}}, "another type"),
+        ({"answers": {"verdict": {"type": "noul", "noul": 0.5}}}, "a different type"),
         ({"answers": {"verdict": {"type": "choice", "choice": "3"}}}, "without probabilities"),
         (one([0.1, 0.2, 0.7]), "without probabilities"),
-        (one({"1": 0.3, "3": 0.7}), "other labels"),
-        (one({**GOOD, "4": 0.0}), "other labels"),
-        (one({"1": 0.1, "2": 0.2, "3 ": 0.7}), "other labels"),
+        (one({"1": 0.3, "3": 0.7}), "the wrong labels"),
+        (one({**GOOD, "4": 0.0}), "the wrong labels"),
+        (one({"1": 0.1, "2": 0.2, "3 ": 0.7}), "the wrong labels"),
         (one({"1": 0.1, "2": 0.2, "3": 0.5}), "sum to 0.8"),
         (one({"1": 0.0, "2": 0.0, "3": 0.0}), "sum to 0"),
         (one({"1": 1.0, "2": 1.0, "3": 1.0}), "sum to 3"),
@@ -133,9 +133,9 @@ def test_what_is_no_distribution_over_the_labels_is_refused(body: object, words:
         (many(entry("1", 1.0), name="other"), "no answer"),
         (many(entry("1", 1.0), name=[]), "no answer"),
         (many("1", "2", "3"), "without probabilities"),
-        (many(entry("1", 0.5), entry("2", 0.2), entry("2", 0.0), entry("3", 0.3)), "other labels"),
-        (many(entry(value=True, probability=0.5), entry("2", 0.2), entry("3", 0.3)), "other labels"),
-        (many(entry("1", 0.5), entry("2", 0.2)), "other labels"),
+        (many(entry("1", 0.5), entry("2", 0.2), entry("2", 0.0), entry("3", 0.3)), "the wrong labels"),
+        (many(entry(value=True, probability=0.5), entry("2", 0.2), entry("3", 0.3)), "the wrong labels"),
+        (many(entry("1", 0.5), entry("2", 0.2)), "the wrong labels"),
         (many({"value": "1"}, entry("2", 0.2), entry("3", 0.8)), "from 0 to 1"),
     ],
 )
@@ -165,7 +165,7 @@ def test_lists_of_decisions_come_in_the_order_of_the_questions_named_or_not() ->
         first, second = each({**good, "name": "verdict"}, {**good, **named}, form=DECISIONS)
         assert isinstance(first, Answer)
         assert isinstance(second, Answer)
-    with pytest.raises(RemoteError, match="other questions"):
+    with pytest.raises(RemoteError, match="the wrong questions"):
         each({**good, "name": "verdict_2"}, {**good, "name": "verdict"}, form=DECISIONS)
 
 
@@ -174,7 +174,7 @@ def test_lists_of_decisions_come_in_the_order_of_the_questions_named_or_not() ->
 def test_as_many_answers_as_questions_or_none_is_taken(form: Form, count: int) -> None:
     answers: object = {name: {} for name in names(count)} if form is SYSTEM_ONE else [{}] * count
     content = json.dumps({"answers": answers}).encode()
-    with pytest.raises(RemoteError, match="other questions"):
+    with pytest.raises(RemoteError, match="the wrong questions"):
         answers_of(Reply(200, content, "", "http://h/v1"), form, [ASKED] * 2)
 
 

@@ -18,7 +18,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.remote.errors import RemoteFault, Reply, server_message, unreachable
-from gradewire_server.judges.remote.openai import OWN_QUESTION, DialectLearner, OpenAIJudges
+from gradewire_server.judges.remote.openai import TEST_QUESTION, DialectLearner, OpenAIJudges
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
 from gradewire_server.judges.remote.server import Question, UncountedTokens
 from gradewire_server.judges.remote.triton import TritonServer
@@ -36,7 +36,7 @@ NOTHING = reply(
 
 
 def own(heard: Heard) -> bool:
-    return OWN_QUESTION.prompt.lead in json.dumps(heard.body)
+    return TEST_QUESTION.prompt.lead in json.dumps(heard.body)
 
 
 class Server:
@@ -148,19 +148,19 @@ async def test_what_a_server_does_not_do_is_logged_in_words_once(caplog: pytest.
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers], owner="vllm") as server, opened(server.url) as judge:
         await judge.choose(choose(), deadline_s=None)
-        (warning,) = [record for record in caplog.records if "does not do" in record.getMessage()]
+        (warning,) = [record for record in caplog.records if "lacks features" in record.getMessage()]
         assert (warning.levelno, warning.getMessage()) == (
             logging.WARNING,
             (
-                "judge m: its server does not do this: logprobs (the text of its answers decides, with probability 1), "
-                "constrains (a request for one of the labels does not enforce it), "
+                "judge m: its server lacks features: logprobs (the answer's text decides, with probability 1), "
+                "constrains (the answer may not be a label), "
                 "continues (an instruction says how to begin)"
             ),
         )
         answers.knows = ALL
         await judge._server.probe()
         await judge.choose(choose(), deadline_s=None)
-    assert "judge m: its server does all that its kind can" in caplog.text
+    assert "judge m: its server has all features of its type" in caplog.text
     assert not {"Dialect", "ServerKind", "="} & set(re.findall(r"\w+|=", caplog.text))
 
 
@@ -169,7 +169,7 @@ async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:
 
     async def send(question: Question, _: object) -> Reply:
         nonlocal sent
-        assert question is OWN_QUESTION
+        assert question is TEST_QUESTION
         sent += 1
         if sent == 2:
             raise unreachable("http://h/v1")

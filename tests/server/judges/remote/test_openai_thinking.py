@@ -50,7 +50,7 @@ async def test_a_refused_temperature_is_left_out_and_told(caplog: pytest.LogCapt
         assert "temperature" in judge.status.remarks[-1]
     # The item, our own question twice, the item again; then it is known.
     assert ["temperature" in heard.body for heard in server.heard] == [True, True, False, False, False, False]
-    assert "its server does not do this: temperature (one item may come out differently each time)" in caplog.text
+    assert "its server lacks features: temperature (an item's result may differ each time)" in caplog.text
 
 
 async def test_a_server_that_refuses_all_of_it_is_of_use() -> None:

@@ -1,1 +1,1 @@
-"""Judges on this machine, each in a worker process."""
+"""Judges on this machine, each in its own worker process."""

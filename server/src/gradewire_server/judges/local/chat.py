@@ -1,4 +1,4 @@
-"""Convert chats to token ids and back: markup, truncated predictions, label tokens and the ends of answers."""
+"""Convert chats to token IDs and back: markup, truncated predictions, label tokens and ends of answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16
-"""Texts have 3 to 5 characters a token; longer ones are cut or refused before tokenization."""
+"""Maximum characters per token. Real text has 3 to 5; text beyond this limit is cut or refused before tokenization."""
 _KEPT_FIXED: Final = 64
 _KEPT_LABELS: Final = 64
 
 
 class PromptError(Exception):
-    """A prompt or its labels that the judge cannot read. The message names the part and the reason.
+    """The judge cannot use a prompt or its labels. The message names the faulty part of the prompt and the reason.
 
     Attributes:
-        status: INVALID_PARAMETER if labels or fixed turns are the cause, whatever the item is; otherwise INVALID_INPUT.
+        status: INVALID_PARAMETER if labels or fixed turns are the cause, so that every item fails; else INVALID_INPUT.
     """
 
     def __init__(self, status: Status, message: str) -> None:
@@ -35,18 +35,18 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The token ids of labels: those that all labels share, then the first that differs for each label."""
+    """The labels' token IDs: tokens that all labels share, then each label's first token that differs."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Return the tokens of `options` after `opening` and a blank, or without both if the opening is empty.
+    """Return the tokens of `options` after `opening` and a space, or without both if the opening is empty.
 
     Raises:
-        PromptError: There are fewer than two options, or two of them have the same token where the options diverge, or
-            one ends there.
+        PromptError: There are fewer than two options. Or, at the first token that differs, an option has ended or two
+            options have the same token.
     """
     if len(options) < 2:
         raise PromptError(Status.INVALID_PARAMETER, "a choice needs at least two options")
@@ -56,7 +56,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:
-            message = f"in this judge's tokens, option {quoted(option)} is the beginning of another one"
+            message = f"in this judge's tokens, option {quoted(option)} is the beginning of another option"
             raise PromptError(Status.INVALID_PARAMETER, message)
         other = seen.setdefault(each[shared], option)
         if other is not option:
@@ -67,7 +67,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """The token ids of a prompt."""
+    """A prompt's token IDs."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -76,11 +76,11 @@ class PromptTokens:
 
 @dataclass(frozen=True, slots=True)
 class PromptLimits:
-    """The longest prompts, in tokens.
+    """Maximum prompt lengths in tokens.
 
     Attributes:
-        item: The item's turn with the opening.
-        context: The whole prompt with the answer.
+        item: Maximum length of the item's turn with the opening.
+        context: Maximum length of the whole prompt with the answer.
     """
 
     item: int
@@ -88,10 +88,10 @@ class PromptLimits:
 
 
 def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "ChatTokenizer":
-    """Return the tokenizer of a built judge, limited by the settings and by its model's context.
+    """Return a built judge's tokenizer, limited by the settings and the model's context.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The tokenizer's file cannot be read.
         ValueError: See `ChatTokenizer`.
     """
     context_tokens = min(judge.context_tokens, config.max_context_tokens)
@@ -100,10 +100,10 @@ def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "Chat
 
 
 class ChatTokenizer:
-    """The tokenizer and chat template of one judge. Thread-safe.
+    """One judge's tokenizer and chat template. Thread-safe.
 
     Args:
-        eos_ids: Tokens that end the judge's turn; special ones always do.
+        eos_ids: Tokens that end the judge's turn, in addition to special tokens.
 
     Raises:
         ValueError: The template is unknown, or its markup is not in the vocabulary.
@@ -115,7 +115,7 @@ class ChatTokenizer:
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        # Chat tokens that are spelled out in an answer stay text; only the template makes markup.
+        # Chat tokens that are spelled out in an answer stay text. Only the template adds markup.
         self._tokenizer.encode_special_tokens = True
         self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()
@@ -130,25 +130,25 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the tokens of options after an opening; raise PromptError."""
+        """Return the options' tokens after an opening; raises PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token ids of the opening of the judge's turn; raise PromptError."""
+        """Return the token IDs of an opening, which starts the judge's turn; raises PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 
     def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
-        """Return a prompt's token ids, truncated to the limits.
+        """Return a prompt's token IDs, truncated to the limits.
 
         Args:
-            prompt: The prompt; its own `opening` is ignored.
-            opening: Token ids that begin the judge's turn.
-            answer_tokens: Tokens that the judge may write.
+            prompt: The prompt. This function ignores its `opening`.
+            opening: Token IDs that start the judge's turn.
+            answer_tokens: Maximum number of tokens that the judge may write.
 
         Raises:
-            PromptError: It does not fit even without its prediction, or the fixed turns leave no room for an item.
+            PromptError: The prompt does not fit even without its prediction, or fixed turns leave no space for an item.
         """
         for turn in prompt.fixed:
             if len(turn.text) > self.limits.context * _CHARACTERS_PER_TOKEN:
@@ -163,7 +163,7 @@ class ChatTokenizer:
         if space < 1:
             raise PromptError(
                 Status.INVALID_PARAMETER,
-                f"prompt: instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens, "
+                f"prompt: instructions, demonstrations and answer need {len(fixed) + answer_tokens + around} tokens, "
                 f"but the judge reads {self.limits.context}",
             )
         self._check_characters(prompt.lead, "question and references")
@@ -173,11 +173,11 @@ class ChatTokenizer:
         return PromptTokens(fixed, item, truncated)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, without special tokens and with replacement characters for invalid bytes."""
+        """Return the text of token IDs, without special tokens, with replacement characters for invalid bytes."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def shown(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids with its markup, for display."""
+        """Return the text of token IDs with markup, for display."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def _fit(self, prompt: JudgePrompt, space: int) -> tuple[tuple[int, ...], bool]:
@@ -194,7 +194,7 @@ class ChatTokenizer:
                     f"question and references are too long for the judge: {least} tokens without the prediction, "
                     f"but only {space} fit",
                 )
-            # The end of a cut prediction and the tail may merge into other tokens, so check again.
+            # A cut prediction's end may merge with the tail into different tokens, so check the length again.
             prediction, truncated = shorter, True
             ids = self._encode(prompt.lead + prediction + prompt.tail)
         return ids, truncated
@@ -235,18 +235,18 @@ class ChatTokenizer:
 
 
 class TextEnd:
-    """A detector of the end of an answer."""
+    """A detector for the end of an answer."""
 
     def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
         self._text = text
         self._ends = ends
         self._stop = [each for each in stop if each]
-        # A character takes at most four tokens, one byte each, so this tail holds the longest stop and the token before
-        # it.
+        # A character has at most four tokens of one byte each, so this many tokens contain the longest stop and the
+        # token before it.
         self._tail = 4 * max(map(len, self._stop), default=0) + 4
 
     def reached(self, ids: Sequence[int]) -> bool:
-        """Return whether the last of these tokens ends the answer. Call it after each token."""
+        """Return True if the last token ends the answer. Call this after each token."""
         if not ids:
             return False
         if ids[-1] in self._ends:
@@ -254,11 +254,11 @@ class TextEnd:
         return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
 
     def read(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """Return the answer, stripped and without its end mark, and whether it has ended."""
+        """Return the answer, stripped and without its stop, and True if the answer has ended."""
         ended = bool(ids) and ids[-1] in self._ends
         text = self._text(ids[:-1] if ended else ids)
         at = first_stop(text, self._stop)
         if at is not None:
             return text[:at].strip(), True
-        # Drop a last character that was not completed.
+        # Drop an incomplete last character.
         return (text if ended else text.rstrip("\ufffd")).strip(), ended

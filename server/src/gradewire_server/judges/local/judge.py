@@ -1,4 +1,4 @@
-"""Judges on this machine, built by `gradewire models build`: a worker process computes tokens from tokens."""
+"""Judges on this machine, built by `gradewire models build`. A worker process computes tokens from tokens."""
 
 import asyncio
 import contextlib
@@ -56,9 +56,9 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 
 
 class EmbeddedJudge(Judge):
-    """A judge on this machine. A loop plans a run, lets the worker compute it and delivers the results.
+    """A judge on this machine. In a loop, it plans a run, lets the worker compute the run, and delivers the results.
 
-    Lives on the event loop that created it. The worker must be started; closing the judge closes it.
+    Use the judge on the event loop that created it. Start the worker first; `close` also closes the worker.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EmbeddedJudge(Judge):
     ) -> None:
         self._status = status
         self._tokenizer = tokenizer
-        # A separate thread keeps the loop responsive for a megabyte of text, and a single one keeps needs in order.
+        # A separate thread keeps the loop responsive for a megabyte of text. A single thread keeps needs in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
         self._supervisor = supervisor
         self._queue = queue
@@ -147,13 +147,13 @@ class EmbeddedJudge(Judge):
         return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
 
     def _refusal(self) -> Failure | None:
-        """Return the reason why work can never be computed; None if it can."""
+        """Return the reason why this judge can never compute work again, or None."""
         if self._closed:
             return _CLOSED
         return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
     async def _compute(self, work: Work) -> RowResult | Failure:
-        """Return the last result of a piece of work. If cancelled, later runs leave the work out."""
+        """Return the last result of a piece of work. If you cancel this, later runs skip the work."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -176,12 +176,12 @@ class EmbeddedJudge(Judge):
                 continue
             try:
                 await self._run(planned)
-            except Exception:  # noqa: BLE001 - a defect of ours must not leave callers waiting for ever
+            except Exception:  # noqa: BLE001 - a defect here must not make callers wait forever
                 _log.exception("the judge's scheduling failed")
                 for work in planned.works:
                     work.fail(_DEFECT)
                 self._queue.fail_all(_DEFECT)
-                self._queue.start_over()  # unreliable states are never used again
+                self._queue.start_over()  # the states may be wrong, so never use them again
 
     async def _run(self, planned: Planned) -> None:
         begin_s, begin_ns = time.monotonic(), time.time_ns()
@@ -215,7 +215,7 @@ class EmbeddedJudge(Judge):
         )
 
     def _trace(self, planned: Planned, begin_ns: int) -> None:
-        """Record a run in the traces of all its callers; the worker itself exports nothing."""
+        """Record a run in its callers' traces. The worker does not export traces."""
         record_batch(
             JUDGE_RUN,
             (work.span for work in planned.works),
@@ -235,9 +235,9 @@ async def open_judge(
     """Open a judge and check that it answers.
 
     Raises:
-        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks the library for it.
+        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks the model's library.
         WorkerLostError: The worker ended, or was not ready in time.
-        JudgeUnavailableError: It does not answer. OSError, ValueError: The tokenizer cannot be read, or the chat
+        JudgeUnavailableError: The judge does not answer. OSError, ValueError: The tokenizer cannot be read, or the chat
             template is unknown.
     """
     tokenizer = await asyncio.to_thread(open_chat_tokenizer, built, config)
@@ -256,7 +256,7 @@ async def open_judge(
     judge = EmbeddedJudge(status, tokenizer, supervisor, queue, telemetry)
     reply = None
     try:
-        # The first run allocates and packs memory: no caller should wait for that, nor for a judge that cannot answer.
+        # The first run allocates and packs memory. No caller should wait for this, or for a judge that cannot answer.
         reply = await judge.answer(_WARM_UP)
     finally:
         if reply is None or isinstance(reply.answer, Failure):
@@ -293,10 +293,10 @@ class EmbeddedJudges(JudgeBackend):
         try:
             return await open_judge(status, judge, form, self._config, self._telemetry)
         except WorkerLostError as error:
-            # The loss may be temporary, for lack of memory for instance.
+            # The loss may be temporary, for example because memory was low.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except LibraryMissingError as error:
-            _log.warning("judge %r cannot be opened: %s", name, error)
+            _log.warning("cannot open judge %r: %s", name, error)
             raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
@@ -310,7 +310,7 @@ class EmbeddedJudges(JudgeBackend):
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """Return the form of a judge that runs here; raise JudgeUnavailableError."""
+        """Return the form of a judge that runs on this machine; raises JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
@@ -325,7 +325,7 @@ class EmbeddedJudges(JudgeBackend):
 
 
 def has_llama() -> bool:
-    """Return whether llama.cpp is installed; only workers load it."""
+    """Return True if llama.cpp is installed. Only workers load it."""
     return find_spec("xllamacpp") is not None
 
 
@@ -334,8 +334,8 @@ def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
-    """Return the error for callers, without the cause's message, which names directories of this machine."""
-    _log.warning("judge %r cannot be opened: %s", name, error)
+    """Return the error for callers, without the cause's message, because that contains this machine's paths."""
+    _log.warning("cannot open judge %r: %s", name, error)
     commands = f"Run gradewire models verify {name} to see why, or replace it with: gradewire models build {name}"
     return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened. {commands}"))
 

@@ -1,4 +1,4 @@
-"""The queue of the embedded judge: plan the next run, keep prefixes, take turns between callers. No clocks or tasks."""
+"""The embedded judge's queue: plan the next run, keep prefixes, take turns between callers. No clocks or tasks."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, 
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1
-"""The state number of work that has not begun."""
+"""The state ID of work that has not started."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +21,7 @@ class Prefix:
     """Fixed turns that several items share.
 
     Attributes:
-        users: Unfinished states that begin with it.
+        users: Number of unfinished states that start with these turns.
     """
 
     ids: tuple[int, ...]
@@ -31,7 +31,7 @@ class Prefix:
 
     @property
     def ready(self) -> bool:
-        """True if items can be computed after it."""
+        """True if the turns are computed, so that items can follow."""
         return self.computed == len(self.ids)
 
 
@@ -40,13 +40,13 @@ class Work:
     """A prompt, the requested answer and its progress.
 
     Attributes:
-        done: Gets the result of the last row, or a failure; cancelled once nobody waits any more.
-        arrived_s: The time when it was queued, in `time.monotonic()` seconds.
-        max_tokens: Most tokens of a text; 0 for a choice.
-        ended: Returns whether these tokens are the whole text.
-        prefix: State of the fixed turns, from its first run on; None without fixed turns.
-        computed: Computed tokens of the item.
-        inference_s: Total time of its runs.
+        done: Future for the last row's result or a failure. It is cancelled once no caller waits any more.
+        arrived_s: Time when the work was queued, in `time.monotonic()` seconds.
+        max_tokens: Maximum number of tokens in a text; 0 for a choice.
+        ended: Function that returns True if these tokens are the whole text.
+        prefix: The fixed turns, from the first run on; None without fixed turns.
+        computed: Number of the item's computed tokens.
+        inference_s: Total time of the work's runs.
     """
 
     fixed: tuple[int, ...]
@@ -67,25 +67,25 @@ class Work:
 
     @property
     def wanted(self) -> bool:
-        """True if a caller still waits for it."""
+        """True if a caller still waits for the work."""
         return not self.done.done()
 
     @property
     def tokens(self) -> int:
-        """Most tokens that its state can have."""
+        """Maximum number of tokens that the work's state can have."""
         return len(self.item) + self.max_tokens
 
     @property
     def queue_s(self) -> float:
-        """Seconds that it waited for its first run."""
+        """Seconds that the work waited for its first run."""
         return max(0.0, self.begun_s - self.arrived_s) if self.begun_s else 0.0
 
     def grows(self, max_row_tokens: int) -> bool:
-        """Return whether it takes more than one run."""
+        """Return True if the work needs more than one run."""
         return self.max_tokens > 1 or len(self.item) > max_row_tokens
 
     def next_row(self, max_row_tokens: int) -> Row:
-        """Return the next row to compute. The rows of an item depend on the item alone."""
+        """Return the next row to compute. An item's rows do not depend on any other item."""
         if self.computed == len(self.item):
             return Row(self.state, (self.written[-1],), next_token=True, keep=True)
         ids = self.item[self.computed : self.computed + max_row_tokens]
@@ -94,7 +94,7 @@ class Work:
         return Row(self.state, ids, self.labels, next_token=self.max_tokens > 0, keep=self.grows(max_row_tokens))
 
     def take(self, row: Row, result: RowResult) -> None:
-        """Add the result of a row; the last one completes `done`."""
+        """Add a row's result. The last result completes `done`."""
         if self.computed < len(self.item):
             self.computed += len(row.ids)
         if row.next_token:
@@ -104,18 +104,18 @@ class Work:
             self.done.set_result(result)
 
     def fail(self, failure: Failure) -> None:
-        """Complete it with a failure."""
+        """Complete the work with a failure."""
         if not self.done.done():
             self.done.set_result(failure)
 
     def start_over(self) -> None:
-        """Reset it after the worker lost its state. The answer will be the same."""
+        """Reset the work after the worker lost its state. The answer will be the same."""
         self.prefix, self.state, self.computed = None, NEW, 0
         self.written.clear()
 
 
 class CallerTurns:
-    """A queue that takes turns between callers: one with a thousand items delays another by a single item."""
+    """A queue that takes turns between callers, so that a caller with a thousand items delays others by one item."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, deque[Work]] = OrderedDict()
@@ -124,15 +124,15 @@ class CallerTurns:
         return sum(map(len, self._callers.values()))
 
     def __iter__(self) -> Iterator[Work]:
-        """Yield all work, in order for each caller."""
+        """Yield all work. Each caller's work is in order."""
         return (work for waiting in self._callers.values() for work in waiting)
 
     def append(self, work: Work) -> None:
-        """Queue work after its caller's other work."""
+        """Queue work after all earlier work from its caller."""
         self._callers.setdefault(work.caller, deque()).append(work)
 
     def popleft(self) -> Work:
-        """Take the next work; its caller's next turn comes after all others."""
+        """Take the next work. Its caller's next turn comes after all other callers' turns."""
         caller, waiting = next(iter(self._callers.items()))
         work = waiting.popleft()
         self._callers.move_to_end(caller)
@@ -141,13 +141,13 @@ class CallerTurns:
         return work
 
     def put_back(self, works: list[Work]) -> None:
-        """Put work before all other work; each caller's work keeps this order."""
+        """Put work back in front of all queued work. Each caller's work keeps this order."""
         for work in reversed(works):
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
 
     def drop_cancelled(self) -> None:
-        """Remove work that nobody waits for any more."""
+        """Remove work that no caller waits for any more."""
         for caller, waiting in list(self._callers.items()):
             if any(not work.wanted for work in waiting):
                 wanted = deque(work for work in waiting if work.wanted)
@@ -169,8 +169,8 @@ class Planned:
     """A run and the work that it computes.
 
     Attributes:
-        works: One per row; empty if the run computes fixed turns.
-        prefix: The fixed turns that it computes, or that come before its rows.
+        works: The work for each row; empty if the run computes fixed turns.
+        prefix: The fixed turns that the run computes, or that come before its rows.
     """
 
     run: Run
@@ -184,7 +184,7 @@ class EmbeddedQueue:
     """Waiting work, and work that grows over several runs.
 
     Args:
-        max_growing_tokens: Largest total of the states that grow over several runs; a single longer one goes alone.
+        max_growing_tokens: Maximum total size of states that grow over several runs. A larger state may run alone.
     """
 
     def __init__(self, config: EmbeddedJudgeConfig, core: CoreLimits, max_growing_tokens: int) -> None:
@@ -204,12 +204,12 @@ class EmbeddedQueue:
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """Return the next run; None if nobody waits for any work."""
+        """Return the next run; None if no caller waits for any work."""
         self._sweep()
         ids = self._turn()
         if ids is None:
             return None
-        # Without fixed turns, the items still take a place in the core.
+        # Even without fixed turns, the items occupy a place in the core.
         place = self._prefixes.setdefault(ids, Prefix(ids, self._next_state()))
         self._prefixes.move_to_end(ids)
         prefix = place if ids else None
@@ -227,7 +227,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """Record a successful run, after its works took their results."""
+        """Record a successful run. Call this after each work received its result."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -235,16 +235,16 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """Fail the works of a run that ended the worker, since one of them may be the cause.
+        """Fail the work in a run that ended the worker, because it may be the cause.
 
-        If the run computed fixed turns, the works that wait for these fail.
+        If the run computed fixed turns, fail the work that waits for these turns.
         """
         group = self._groups.get(planned.group)
         for work in planned.works or (tuple(group.waiting) if group else ()):
             work.fail(failure)
 
     def start_over(self) -> None:
-        """Restart all work for a new worker, which has no states."""
+        """Restart all work, because a new worker has no states."""
         self._prefixes.clear()
         self._drop.clear()
         for each in self._groups.values():
@@ -261,7 +261,7 @@ class EmbeddedQueue:
                 work.fail(failure)
 
     def _sweep(self) -> None:
-        """Remove work that is done or not wanted any more."""
+        """Remove work that is done or that no caller waits for any more."""
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:
@@ -274,7 +274,7 @@ class EmbeddedQueue:
                 del self._groups[ids]
 
     def _make_room(self) -> None:
-        """Drop the least recently used prefixes beyond the limits, except for the latest one and those in use."""
+        """Drop least recently used prefixes beyond the limits, but keep the latest prefix and all prefixes in use."""
         tokens = sum(len(ids) for ids in self._prefixes)
         for ids in list(self._prefixes)[:-1]:
             if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:
@@ -289,7 +289,7 @@ class EmbeddedQueue:
                 if group.growing:
                     return ids
         for ids, group in self._groups.items():
-            # Skip groups whose works cannot begin yet.
+            # Skip groups whose work cannot start yet.
             if group.growing or any(self._may_begin(work) for work in group.waiting):
                 return ids
         return None

@@ -1,4 +1,4 @@
-"""Start, watch and replace the worker process of a judge."""
+"""Start, watch and replace a judge's worker process."""
 
 import asyncio
 import logging
@@ -30,23 +30,23 @@ _KEPT_LINES: Final = 20
 _MODULE: Final = "gradewire_server.judges.worker.main"
 
 _FAILED_STARTS: Final = 3
-"""Consecutive failed restarts before waiting callers get an error."""
+"""Number of consecutive failed restarts after which waiting callers get an error."""
 
 
 class WorkerLostError(Exception):
-    """The worker ended, hung, or sent invalid data, and is dead by now. The message gives the reason."""
+    """The worker ended, hung, or sent invalid data. It is dead now. The message states the reason."""
 
 
 class ModelRefusedError(Exception):
-    """The worker cannot open the model. The message gives the reason."""
+    """The worker cannot open the model. The message states the reason."""
 
 
 class LibraryMissingError(ModelRefusedError):
-    """The worker cannot load the library for the model. The message gives the reason."""
+    """The worker cannot load the library for the model. The message states the reason."""
 
 
 class WorkerProcess(SupervisedProcess):
-    """A process that computes for one judge, one run at a time. Create it with `start`."""
+    """A process that computes one judge's runs, one at a time. Create it with `start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         super().__init__(process)
@@ -62,8 +62,8 @@ class WorkerProcess(SupervisedProcess):
         """Start a process that opens a model.
 
         Raises:
-            ModelRefusedError: It cannot open the model.
-            WorkerLostError: It ended, or was not ready in time.
+            ModelRefusedError: The process cannot open the model.
+            WorkerLostError: The process ended, or was not ready in time.
         """
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - the standard library's own signature
@@ -85,7 +85,7 @@ class WorkerProcess(SupervisedProcess):
         return worker
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Compute one run; raise WorkerLostError. Cancelling kills the process in the middle of its run."""
+        """Compute one run; raises WorkerLostError. If you cancel this, it kills the process."""
         try:
             return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:
@@ -97,7 +97,7 @@ class WorkerProcess(SupervisedProcess):
         end = await super().wait_for_exit()
         await asyncio.wait([self._listening])  # unlike gather, wait does not cancel it when this is cancelled
         if self._last_lines and not self._closed:
-            # Callers must not see these lines, which may name directories.
+            # Callers must not see these lines, because they may contain paths.
             _log.error("last output of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
             self._last_lines.clear()
         return f"the judge's worker {end}"
@@ -135,7 +135,7 @@ class WorkerProcess(SupervisedProcess):
             raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
-        """Read the process's output: the last lines of libraries matter once the worker has died."""
+        """Read the process's output. After a crash, the libraries' last lines show the cause."""
         while True:
             try:
                 line = await self.read_line()
@@ -149,25 +149,25 @@ class WorkerProcess(SupervisedProcess):
 
 
 def run_timeout_s(run: Run, config: EmbeddedJudgeConfig, *, first: bool) -> float:
-    """Return the time limit of one run in seconds.
+    """Return one run's time limit in seconds.
 
-    A worker's first run may take as long as its start again, because it reads the mapped file from disk. Tokens count
-    because llama.cpp takes a sixteenth of a second for each on a dedicated core with a model of 1.5 B parameters, and
+    A worker's first run may take as long as its start, because it reads the mapped file from disk. The limit grows with
+    the number of tokens: llama.cpp needs a sixteenth of a second per token on a dedicated core with a 1.5 B model, and
     judges share their cores.
     """
     return config.run_timeout_s + config.token_timeout_s * run.tokens + (config.start_timeout_s if first else 0.0)
 
 
 class WorkerSupervisor:
-    """A supervisor of one worker, which it replaces after a loss. Lives on one event loop.
+    """A supervisor that replaces a lost worker. Use it on one event loop.
 
     Args:
-        restarted: Called after each loss of a worker, before the next one starts.
+        restarted: Function to call after each loss of a worker, before the next worker starts.
 
     Attributes:
-        starts: Number of workers so far; a new one has no states.
-        limits: Limits of the worker's core; the same for every worker of one model.
-        trouble: The reason why there is no worker now; empty if there is one.
+        starts: Number of workers so far. A new worker has no states.
+        limits: Limits of the worker's core. All workers for one model have the same limits.
+        trouble: The reason why there is no worker now; empty if there is a worker.
     """
 
     def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
@@ -186,38 +186,38 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the worker; None without a worker."""
+        """The worker's process ID; None without a worker."""
         return None if self._worker is None else self._worker.pid
 
     @property
     def gave_up(self) -> bool:
-        """True after several failed restarts in a row, when waiting makes no sense."""
+        """True after several consecutive failed restarts. Callers should not wait then."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property
     def retry_after_s(self) -> float:
-        """Seconds after which a retry may succeed."""
+        """Seconds to wait before a retry may succeed."""
         return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
-        """Start the first worker; raise ModelRefusedError or WorkerLostError."""
+        """Start the first worker; raises ModelRefusedError or WorkerLostError."""
         worker = await self._start()
         self.limits = worker.limits
         self._keeping = asyncio.create_task(keep_running(self._run_one))
 
     async def wait(self) -> bool:
-        """Wait for a worker; return False once that is hopeless."""
+        """Wait for a worker; return False after too many failed restarts."""
         while self._worker is None and not self.gave_up:
             await self._changed.wait()
         return self._worker is not None
 
     async def back(self) -> None:
-        """Wait for a worker without a limit."""
+        """Wait for a worker, without a time limit."""
         while self._worker is None:
             await self._changed.wait()
 
     async def run(self, run: Run) -> list[RowResult]:
-        """Compute a run; after a WorkerLostError another worker starts."""
+        """Compute a run. After a WorkerLostError, a new worker starts."""
         worker = self._worker
         if worker is None:
             raise WorkerLostError(self.trouble or "the judge's worker is not started")
@@ -239,7 +239,7 @@ class WorkerSupervisor:
             self._worker = None
 
     async def _run_one(self) -> None:
-        """Start a worker if there is no worker, and wait until it is lost, even while it is idle."""
+        """Start a worker if there is no worker, then wait until the worker is lost, even while it is idle."""
         try:
             worker = self._worker or await self._start()
         except (WorkerLostError, ModelRefusedError, OSError) as error:
@@ -270,7 +270,7 @@ class WorkerSupervisor:
 
     def _lose(self, worker: WorkerProcess, why: str) -> None:
         if self._worker is worker:
-            _log.error("%s. Starting another one", why)
+            _log.error("%s. Starting a new worker", why)
             self._worker = None
             self.trouble = why
 

@@ -1,1 +1,1 @@
-"""Judges on servers: code that all kinds share, and the backends `openai`, `decisions` and `triton`."""
+"""Judges on servers: the backends `openai`, `decisions` and `triton`, and the code that they share."""

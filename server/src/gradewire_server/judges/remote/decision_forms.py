@@ -1,4 +1,4 @@
-"""Write questions to decision servers and read their answers, in the two forms that these servers accept."""
+"""Write questions to decision servers and parse their answers, in the two formats of these servers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from gradewire_server.judges.remote.errors import unreadable
 from gradewire_server.judges.remote.server import Question
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
-"""Instructions for a prompt without any, since some servers refuse an empty text."""
+"""Instructions for a prompt that has none, because some servers refuse an empty string."""
 _NAME: Final = "verdict"
-"""The name of a single question. It never changes, because some models read it."""
+"""The name of a single question. Do not change it, because some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
-_OTHER_LABELS: Final = "probabilities of other labels than the requested ones"
+_OTHER_LABELS: Final = "probabilities for the wrong labels"
 _ROUNDING: Final = 0.005
-"""Rounding error of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
+"""Maximum rounding error of one probability. Servers round to four digits (sparrow-decider), at worst to two."""
 _ARITHMETIC: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """A question of the type choice. Its texts are harmless to a server that renders them as a chat.
+    """A question that offers a choice. A server can safely render its strings as a chat.
 
     Attributes:
         options: Descriptions by label, in the order of the labels.
@@ -35,15 +35,15 @@ class DecisionQuestion:
 
 
 def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
-    """Return a prompt whose only fixed turns are the instructions."""
+    """Return the prompt without demonstrations: its only fixed turns are the instructions."""
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
 def decision_question(question: Question) -> DecisionQuestion:
     """Return the question to send for a choice.
 
-    The judge's words in earlier steps (all lines of the opening but the last) follow the instructions, because they are
-    not part of the item.
+    The judge's words in earlier steps (all lines of the opening except the last) follow the instructions, because they
+    do not belong to the item.
     """
     *instructions, item = (turn.text for turn in turns(without_demonstrations(question.prompt)))
     *earlier, begin = harmless(question.prompt.opening).split("\n")
@@ -53,17 +53,17 @@ def decision_question(question: Question) -> DecisionQuestion:
 
 
 def names(count: int) -> list[str]:
-    """Return the names of a request's questions; the first has the name of a single question."""
+    """Return names for a request's questions. The first name is the name of a single question."""
     return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a server's requests and answers.
+    """The format of a server's requests and answers.
 
     Attributes:
         path: Path after the base address.
-        listed: True if questions, answers and probabilities are lists; otherwise they are keyed by name.
+        listed: True if questions, answers and probabilities are lists; False if they are objects with names as keys.
     """
 
     path: str
@@ -90,11 +90,11 @@ class Form:
         return {"model": model, "input": asked[0].state, "questions": listed}
 
     def answers(self, reply: Mapping[str, object], count: int) -> list[object]:
-        """Return the answer to each question; raise RemoteError if one is missing, or if there are others."""
+        """Return the answer to each question; raise RemoteError if an answer is missing or has no question."""
         answers, asked = reply.get("answers"), names(count)
-        others = unreadable(_NO_ANSWER if count == 1 else "answers to other questions than those it was asked")
+        others = unreadable(_NO_ANSWER if count == 1 else "answers to the wrong questions")
         if self.listed and isinstance(answers, list):
-            # They come in the order of the questions, with or without names.
+            # The answers come in the order of the questions, with or without names.
             given = [each.get("name") if isinstance(each, dict) else None for each in answers]
             if len(given) != count or any(name not in (own, None) for own, name in zip(asked, given, strict=True)):
                 raise others
@@ -103,14 +103,14 @@ class Form:
             if count > 1 and answers.keys() != set(asked):
                 raise others
             return [answers.get(name) for name in asked]
-        raise unreadable("something else than decisions")
+        raise unreadable("something other than decisions")
 
     def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
         """Return an answer's probabilities in the order of the labels, with sum 1.
 
         Raises:
-            RemoteError: They are not those of exactly the labels, finite and from 0 to 1, with a sum of 1. Rounding to
-                two digits, 0.005 a label, is allowed and divided out.
+            RemoteError: The answer does not have exactly one probability from 0 to 1 per label, with a sum of 1. A sum
+                that is off by up to 0.005 per label, because of rounding to two digits, is corrected.
         """
         given = self._probabilities(answer)
         if given.keys() != set(labels):
@@ -118,7 +118,7 @@ class Form:
         shares = [_probability(given[label]) for label in labels]
         total = math.fsum(shares)
         if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
-            raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+            raise unreadable(f"probabilities that sum to {total:.3g} instead of 1")
         return tuple(share / total for share in shares)
 
     def _probabilities(self, answer: object) -> Mapping[str, object]:
@@ -127,7 +127,7 @@ class Form:
         kind = answer.get("type", "choice")
         if kind != "choice":
             refused = kind == "refusal"
-            raise unreadable("a refusal to decide" if refused else "an answer to another type of question")
+            raise unreadable("a refusal to decide" if refused else "an answer to a different type of question")
         given = answer.get("probabilities")
         if not self.listed and isinstance(given, dict):
             return given
@@ -140,9 +140,9 @@ class Form:
 
 
 def _probability(value: object) -> float:
-    # Written so that a NaN is refused too.
+    # This form of the comparison also refuses NaN.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+        raise unreadable("an invalid probability: each must be a number from 0 to 1")
     return float(value)
 
 
@@ -150,4 +150,4 @@ SYSTEM_ONE: Final = Form("systemone")
 DECISIONS: Final = Form("decisions", listed=True)
 SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions")
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
-"""Forms, in the order in which they are tried."""
+"""Formats, in the order to try them."""

@@ -1,4 +1,4 @@
-"""The backend `decisions`: decision models on servers of `/v1/systemone` or `/v1/decisions`."""
+"""The backend `decisions`: decision models on servers with the endpoint `/v1/systemone` or `/v1/decisions`."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
-_OWN: Final = DecisionQuestion(
+_TEST_QUESTION: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
-"""A question of our own, without any user data."""
+"""A test question, without any user data."""
 _PREFIX: Final = "the judge's server answered with "
 _WANTED: Final = "decisions of a decision model"
-_REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
+_REMARK: Final = "A decision model: it chooses between labels, writes no text and sees no demonstrations."
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
@@ -47,8 +47,8 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
     """Return the answer to each question of a request, or its error.
 
-    The request's tokens are divided evenly among the answers; the first ones get one more if there is a remainder.
-    Raises RemoteError unless each question is answered.
+    Each answer has an equal share of the request's tokens. If there is a remainder, the first answers get one token
+    more. Raises RemoteError unless each question is answered.
     """
     read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
@@ -78,7 +78,7 @@ def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float
 
 
 def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    # No question has no token: a server that says 0 does not count (sparrow-decider).
+    # Every question has tokens, so 0 means that the server does not count them (sparrow-decider).
     read = token_count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
     written = token_count(usage.get("output_tokens", usage.get("completion_tokens")))
     return read, written if read is not None else None
@@ -88,8 +88,8 @@ class DecisionServer(Server):
     """One decision model on a server.
 
     Args:
-        forms: Possible forms of requests; the first that the server accepts is used.
-        most_questions: Largest number of questions in one request.
+        forms: Request formats to try. The first format that the server accepts is used.
+        most_questions: Maximum number of questions in one request.
     """
 
     writes = False
@@ -112,16 +112,16 @@ class DecisionServer(Server):
     async def find_out(self) -> None:
         refusal: RemoteError | None = None
         for form in self._forms:
-            reply = await self._send([_OWN], form)
+            reply = await self._send([_TEST_QUESTION], form)
             error = errors.error_of(reply, self._model, _WANTED)
             if error is None:
-                self._look_at_own_answer(reply, form)
+                self._check_test_answer(reply, form)
                 self._form = form
                 _log.info("judge %s: its server answers %s", self._model, form.path)
                 return
             self._note(reply)
             away = reply.status in errors.NOT_FOUND
-            # The refusal that is not about the address says the most.
+            # Prefer a refusal that is not about the address, because it is the most informative.
             refusal = error if refusal is None or not away else refusal
             next_may_do = away or (form is DECISIONS and reply.status in errors.BAD_REQUEST)
             if not next_may_do or form is self._forms[-1]:
@@ -134,7 +134,7 @@ class DecisionServer(Server):
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         asked = [decision_question(question) for question in questions]
-        form = self._form  # a probe may find another one meanwhile
+        form = self._form  # meanwhile, a probe may find a different format
         reply = await self._send(asked, form)
         error = errors.error_of(reply, self._model, _WANTED)
         if error is not None:
@@ -159,14 +159,14 @@ class DecisionServer(Server):
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
         return await self._client.send(form.path, json_bytes(form.body(self._model, asked)))
 
-    def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
+    def _check_test_answer(self, reply: Reply, form: Form) -> None:
         try:
-            self._uncounted.add(answer_of(reply, form, _OWN))
+            self._uncounted.add(answer_of(reply, form, _TEST_QUESTION))
         except RemoteError as error:
-            # A web page, for instance: nothing here is about an item, and items need not be tried.
+            # The address may be a web page, for example. No item is the cause, so do not try to send items.
             server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)
             raise errors.refused(
-                f"{server} answers a small question of our own with something that is no decision ({why}): see "
+                f"{server} answers a test question with something other than a decision ({why}): see "
                 f"{errors.ADDRESS_SETTING} and {errors.MODEL_SETTING}"
             ) from error
 
@@ -175,7 +175,7 @@ class DecisionServer(Server):
 
 
 class DecisionJudges(RemoteBackend):
-    """One decision model on a server, given by its base address or that of its endpoint (…/systemone, …/decisions).
+    """One decision model on a server. The address is the base or the endpoint (…/systemone, …/decisions).
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -187,7 +187,7 @@ class DecisionJudges(RemoteBackend):
         config = replace(config, url=base)
 
         async def server() -> DecisionServer:
-            # On a thread: it reads certificates and imports what connects.
+            # Use a thread, because this reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
 
@@ -195,9 +195,9 @@ class DecisionJudges(RemoteBackend):
 
 
 def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:
-    """Return the base address and the forms to try: that of the endpoint in the address, or all."""
+    """Return the base address and the formats to try. If the address names an endpoint, try only its format."""
     address = url.rstrip("/")
     base, _, last = address.rpartition("/")
     named = tuple(form for form in FORMS if form.path == last)
-    # In http://systemone it is the host.
+    # In http://systemone, the name is the host, not the endpoint.
     return (base, named) if named and not base.endswith("/") else (address, FORMS)

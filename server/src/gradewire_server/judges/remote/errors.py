@@ -1,4 +1,4 @@
-"""Errors of judges' servers: their kinds and messages, and the meaning of a reply's status and text."""
+"""Errors from judges' servers: error types and messages, and the meaning of a reply's status and text."""
 
 import email.utils
 import json
@@ -36,7 +36,7 @@ _TOO_LONG_WORDS: Final = (
     "maximum model length",
     "max_model_len",
 )
-"""Words of OpenAI, vLLM, llama.cpp and Triton."""
+"""Words that OpenAI, vLLM, llama.cpp and Triton use if a prompt is too long."""
 _ABOUT_PICTURES: Final = re.compile(
     r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
 )
@@ -48,11 +48,11 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
     r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
     r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
 )
-"""Words about one image, not about a model: "unsupported image format" does not mean that the model sees no images."""
+"""Words that refer to one image: "unsupported image format" does not mean that the model sees no images."""
 
 
 class RemoteFault(StrEnum):
-    """Kinds of errors, which are also the reasons of the retry counter."""
+    """Types of errors. The retry counter uses them as reasons."""
 
     RATE_LIMITED = "rate_limited"
     UNREACHABLE = "unreachable"
@@ -65,18 +65,18 @@ class RemoteFault(StrEnum):
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
-"""Errors after which a request is sent again. A slow server does not get the same request again."""
+"""Errors after which a request is sent again. Timeouts are not among them, because the server is already too slow."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """Errors after which the server counts as down until it answers a request."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
-"""Errors of a request or its answer, while others may succeed: one of several questions may be the cause."""
+"""Errors of one request or its answer. Other requests may succeed, and one of several questions may be the cause."""
 
 
 class RemoteError(Exception):
     """A request to a judge's server failed.
 
     Attributes:
-        failure: The failure for callers, with the remedy and the server's requested wait, but nothing of its text.
+        failure: The failure for callers, with the remedy and the server's requested wait, but not the server's text.
     """
 
     def __init__(self, kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> None:
@@ -86,59 +86,59 @@ class RemoteError(Exception):
 
 
 def rate_limited(retry_after_s: float | None) -> RemoteError:
-    """Return the error of a server that limits requests."""
-    message = "the judge's server takes no more requests for now; try again later"
+    """Return the error for a server that limits requests."""
+    message = "the judge's server accepts no more requests for now; try again later"
     return RemoteError(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def unreachable(address: str) -> RemoteError:
-    """Return the error of a failed or broken connection."""
+    """Return the error for a failed or broken connection."""
     message = f"{server_at(address)} cannot be reached: see {ADDRESS_SETTING}, or try again"
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 
 def server_error(retry_after_s: float | None = None) -> RemoteError:
-    """Return the error of a server that failed."""
+    """Return the error for a server that failed."""
     message = "the judge's server failed; try again"
     return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def late(address: str, timeout_s: float) -> RemoteError:
-    """Return the error of a request that timed out."""
+    """Return the error for a request that timed out."""
     message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s); try again"
     return RemoteError(RemoteFault.LATE, Status.UNAVAILABLE, message)
 
 
 def refused(what_to_do: str) -> RemoteError:
-    """Return the error of a server that works only after an operator changes something."""
+    """Return the error for a server that cannot work until an operator changes something."""
     return RemoteError(RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE, what_to_do)
 
 
 def rejected(status: int) -> RemoteError:
-    """Return the error of a rejected request; the server may accept others."""
-    message = f"the judge's server rejects a request (status {status}); its words are in the log at level debug"
+    """Return the error for a rejected request. The server may accept other requests."""
+    message = f"the judge's server rejects a request (status {status}); its message is in the log at level debug"
     return RemoteError(RemoteFault.REJECTED, Status.INTERNAL, message)
 
 
 def too_long(*, pictures: bool = False) -> RemoteError:
-    """Return the error of a prompt that does not fit the model, possibly because of its images."""
+    """Return the error for a prompt that is too long for the model, possibly because of its images."""
     shown = "pictures, question, references" if pictures else "question, references"
     message = f"{shown} and instructions are too long for the judge"
     return RemoteError(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
 
 
 def unreadable(what: str) -> RemoteError:
-    """Return the error of an invalid answer."""
+    """Return the error for an invalid answer."""
     return RemoteError(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
 
 
 def server_at(address: str) -> str:
-    """Name a judge's server by its address, which holds no key: `judge_url` allows no user or query."""
+    """Return a phrase with the server's address. It contains no key, because `judge_url` allows no user or query."""
     return f"the judge's server at {address}"
 
 
 def says_too_long(text: str) -> bool:
-    """Return whether a server's text means that a prompt exceeds the model's context."""
+    """Return True if a server's text means that a prompt exceeds the model's context."""
     lowered = text[:_READ_CHARACTERS].casefold()
     return any(words in lowered for words in _TOO_LONG_WORDS)
 
@@ -149,7 +149,7 @@ class Reply:
 
     Attributes:
         content: The body, at most 1 MiB.
-        retry_after: The header of that name; "" without it.
+        retry_after: The Retry-After header; "" without it.
     """
 
     status: int
@@ -159,7 +159,7 @@ class Reply:
 
     @property
     def words(self) -> str:
-        """The beginning of the body as text. It may quote the request, and thus a user's text."""
+        """The beginning of the body as text. It may quote the request, which contains a user's text."""
         return self.content[:_READ_CHARACTERS].decode("utf-8", "replace")
 
 
@@ -168,14 +168,14 @@ def json_object(content: bytes) -> dict[str, Any]:
     try:
         read = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise unreadable("something else than JSON") from error
+        raise unreadable("something other than JSON") from error
     if not isinstance(read, dict):
-        raise unreadable("something else than a JSON object")
+        raise unreadable("something other than a JSON object")
     return read
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return the error that a reply's status means; None for success. Messages name the model and the `wanted` API."""
+    """Return the error that a reply's status means; None for success. The message names the model and `wanted` API."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -191,7 +191,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
 
 
 def server_message(reply: Reply) -> str:
-    """Return the server's message about a request, without the rest of the body, which may repeat the request."""
+    """Return only the server's message from a body, because the rest of the body may repeat the request."""
     try:
         body = json.loads(reply.content)
     except (ValueError, RecursionError):
@@ -215,21 +215,21 @@ def server_message(reply: Reply) -> str:
 def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
-        return f"{server} wants a key, or refuses the one it got (status {status}): see {KEY_SETTING}"
+        return f"{server} requires a key, or refuses this key (status {status}): see {KEY_SETTING}"
     if status in NOT_FOUND:
         return (
             f"{server} knows no model {quoted(model)}, or no {wanted} at this address "
-            f"(status {status}): see {MODEL_SETTING} and {ADDRESS_SETTING}, which ends in /v1 as a rule"
+            f"(status {status}): see {MODEL_SETTING} and {ADDRESS_SETTING}, which usually ends in /v1"
         )
     if status in _REDIRECTS:
-        return f"{server} redirects (status {status}): {ADDRESS_SETTING} must say where it really is"
+        return f"{server} redirects (status {status}): set {ADDRESS_SETTING} to the final address"
     if status == _TOO_MANY and "insufficient_quota" in words:
-        return f"the quota of {server} is used up: its operator has to raise it"
+        return f"the quota of {server} is used up: ask its operator to raise it"
     return ""
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds of a Retry-After header, 0 to 3,600; None if it cannot be read."""
+    """Return the seconds of a Retry-After header, 0 to 3,600; None if it cannot be parsed."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)
@@ -244,20 +244,20 @@ def retry_after_s(header: str) -> float | None:
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
     """Return the error that a server's text about a request with images means; None if it is not about the images.
 
-    Both errors refuse the item only, and the server stays in use. The model's name in the text is ignored, since it
-    does not tell whether the model sees images ("llama-3.2-vision takes no temperature").
+    Either error refuses only the item, and the server stays in use. The model's name in the text is ignored, because it
+    is no evidence ("llama-3.2-vision takes no temperature").
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
     if not _ABOUT_PICTURES.search(lowered):
         return None
     if _ABOUT_THE_MODEL.search(lowered) and not _ABOUT_ONE_PICTURE.search(lowered):
-        message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
+        message = f"the judge's server reports that its model {quoted(model)} accepts no pictures (judge_sees_images)"
         return RemoteError(RemoteFault.REJECTED, Status.JUDGE_CANNOT_SEE, message)
     if status == _NO_SUCH_ADDRESS:  # nor is the address, or the model
         return None
     message = (
-        f"images: the judge's server refuses these (status {status}): send fewer, smaller ones, or another type; its "
-        "words are in the log at level debug"
+        f"images: the judge's server refuses these (status {status}): send fewer or smaller images, or a different "
+        "type; the server's message is in the log at level debug"
     )
     return RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)

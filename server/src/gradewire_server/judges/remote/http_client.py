@@ -1,4 +1,4 @@
-"""HTTP to a judge's server. No other module uses the HTTP library."""
+"""HTTP client for a judge's server. Only this module uses the HTTP library."""
 
 import asyncio
 import json
@@ -18,16 +18,16 @@ _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
 _CLOSE_S: Final = 5.0
-"""Seconds to wait for the thread to end; a reply without end may keep it busy for as long as requests may take."""
+"""Seconds to wait for the thread to end. A reply without end may keep the thread busy until the request times out."""
 _FIRST_ERROR: Final = 400
 
 
 class HttpClient:
-    """Persistent connections to one server. It follows no redirects, so that a key goes only to the intended server.
+    """Persistent connections to one server. The client follows no redirects, so that only this server gets the key.
 
-    They run on a thread of their own: the library reads heads of informational replies, and chunks of one byte, without
-    end and without a pause, and others on the event loop would wait for that. Make it on a thread too: certificates and
-    imports take 0.2 s of computing.
+    The connections run on a separate thread. The library may read informational replies, or chunks of one byte, without
+    end and without a pause, which would block an event loop. Also create the client on a thread, because certificates
+    and imports take 0.2 s.
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -35,13 +35,13 @@ class HttpClient:
 
     def __init__(self, config: RemoteJudgeConfig) -> None:
         checked(config)
-        # The library's line about every request would drown the log.
+        # The library logs every request, which would flood the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._token, self._address = config.token, config.url
         self._client = httpx2.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
             headers=_headers(config.token),
-            # No time for the whole is set here: the caller gives one to each request.
+            # Set no total timeout here, because callers pass one for each request.
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=httpx2.Limits(
                 max_connections=config.max_in_flight + 1,  # the probe's
@@ -56,14 +56,14 @@ class HttpClient:
         self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log a refused request. The server's text may quote a user's text and is logged at level debug only."""
+        """Log a refused request. The server's text may quote a user's text, so log this text only at level debug."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
-        log.debug("%s: its words: %.300r", what, words)
+        log.debug("%s: the server's message: %.300r", what, words)
 
     async def close(self) -> None:
-        """Close connections, or leave them to the end of the process if a reply without end keeps their thread busy."""
-        with suppress(RuntimeError):  # closed before
+        """Close connections. If a reply without end keeps the thread busy, they close when the process ends."""
+        with suppress(RuntimeError):  # already closed
             self._loop.call_soon_threadsafe(self._closed.set)
         await asyncio.to_thread(self._thread.join, _CLOSE_S)
 
@@ -76,7 +76,7 @@ class HttpClient:
             self._runner.run(until_closed())
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
-        """Send a POST of JSON (`json_bytes`), or a GET without a body; raise RemoteError."""
+        """Send a POST request with JSON (`json_bytes`), or a GET request without a body; raises RemoteError."""
         method, span = "GET" if body is None else "POST", current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
@@ -106,13 +106,13 @@ class HttpClient:
                     response.status_code, bytes(content), response.headers.get("retry-after", ""), self._address
                 )
         except httpx2.DecodingError as error:
-            raise unreadable("a body that its own encoding does not fit") from error
+            raise unreadable("a body that does not match its encoding") from error
         except httpx2.RequestError as error:
             raise unreachable(self._address) from error
 
 
 def json_bytes(body: Mapping[str, object]) -> bytes:
-    """Return the body of a request."""
+    """Return a request's body."""
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -120,7 +120,7 @@ def checked(config: RemoteJudgeConfig) -> None:
     """Check address and token.
 
     Raises:
-        ValueError: One of them is not valid.
+        ValueError: The address or the token is not valid.
     """
     try:
         parsed = httpx2.URL(config.url)
@@ -129,13 +129,11 @@ def checked(config: RemoteJudgeConfig) -> None:
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
         raise ValueError(
             f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment: "
-            f"a key goes in {KEY_SETTING}"
+            f"put a key in {KEY_SETTING}"
         )
     token = config.token
     if not (token.isascii() and token.isprintable()) or token != token.strip():
-        raise ValueError(
-            f"{KEY_SETTING} has characters that a key cannot have: white space, an end of line, or no ASCII"
-        )
+        raise ValueError(f"{KEY_SETTING} has invalid characters for a key: white space, a line break, or not ASCII")
 
 
 def _headers(token: str) -> dict[str, str]:

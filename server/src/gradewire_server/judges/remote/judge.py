@@ -1,4 +1,4 @@
-"""A judge on a server, and the backend with its only judge: the code that all kinds of servers share."""
+"""A judge on a server, and its backend with only this judge: the code for all types of servers."""
 
 import asyncio
 import functools
@@ -34,11 +34,11 @@ from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, S
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKING_HINT: Final = (
-    "if the judge thinks before it answers, set judge_reasoning_tokens (--judge-reasoning-tokens) to more than its "
-    "thoughts take"
+    "if the judge thinks before it answers, set judge_reasoning_tokens (--judge-reasoning-tokens) to more tokens than "
+    "its thoughts need"
 )
 _EXHAUSTED: Final = Failure(
-    Status.UNPARSABLE, f"the judge's server used up the tokens that it may write before it answered: {_THINKING_HINT}"
+    Status.UNPARSABLE, f"the judge's server used up its token limit before it answered: {_THINKING_HINT}"
 )
 _TIMEOUT: Final = Failure(Status.TIMEOUT, "the judge did not answer before the deadline")
 _WRITES_NOTHING: Final = Failure(
@@ -50,7 +50,7 @@ _WRITES_NOTHING: Final = Failure(
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
 
 _RECIPE: Final = 1
-"""A part of the digest. Raise it when a change to requests or to reading labels changes the same server's answers."""
+"""A version in the digest. Raise it when a change to requests or to label parsing changes the same server's answers."""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
@@ -58,7 +58,7 @@ _MILLION: Final = 1e6
 
 
 def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
-    """Return the meaning of an answer; `sent` is the prompt as sent, whose prediction may have been cut."""
+    """Return the meaning of an answer. `sent` is the prompt that was sent, perhaps with a cut prediction."""
     if answer.exhausted:
         return _EXHAUSTED
     truncated = sent.prediction != need.prompt.prediction
@@ -75,14 +75,14 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if reading is UNREADABLE:
-        # Held to the labels it may have written one that it finds all but impossible.
+        # Constrained to the labels, the judge may have written a label that it finds almost impossible.
         wrote = f"{reading.message}, or finds them all but impossible: it wrote {quoted(answer.text.strip())}"
         return replace(reading, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKING_HINT}")
     return reading if isinstance(reading, Failure) else Choice(reading.probabilities, reading.mass, *counts)
 
 
 def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
-    """Return the text without a repeated opening and without its stop."""
+    """Return the text without a repeated opening and without a stop."""
     text, whole = answer.text, answer.whole
     opening = need.prompt.opening
     begin = text.lstrip()
@@ -98,7 +98,7 @@ class RemoteJudge(Judge):
     """A judge on a server.
 
     Args:
-        server: The server; closed with the judge.
+        server: The server. `close` closes it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class RemoteJudge(Judge):
     @property
     @override
     def status(self) -> ModelStatus:
-        # Verdicts that were read in another way are of another precision.
+        # If the server lacks a feature, verdicts are derived differently, so report a different precision.
         lacks, said = self._server.lacks, self._server.sees_images
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._config.sees_images]
         status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
@@ -124,7 +124,7 @@ class RemoteJudge(Judge):
         return replace(
             status,
             precision=f"{self._status.precision} without {lacks}",
-            remarks=(*status.remarks, f"Its server does not give what its kind can: {lacks}."),
+            remarks=(*status.remarks, f"Its server lacks features of this type of server: {lacks}."),
         )
 
     @override
@@ -164,7 +164,7 @@ class RemoteJudge(Judge):
         try:
             async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                 subject = self._server.subject(question)
-                # A tenant's question waits for no other tenant's, and is not answered by its request.
+                # Questions of different tenants never share a request.
                 shared = None if subject is None else (question.namespace, subject)
                 return await self._queue.ask(question, shared, deadline_s, timing)
         except RemoteError as error:
@@ -178,7 +178,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Send questions; of several, None means that one may be faulty and must be sent again alone."""
+        """Send questions. With several questions, None means that a question may be faulty: send it again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
@@ -193,7 +193,7 @@ class RemoteJudge(Judge):
         ]
 
     async def _send_one(self, question: Question, deadline_s: float | None) -> Answered:
-        """Send one question, with half of its prediction as long as the server finds it too long."""
+        """Send one question. While the server finds it too long, halve its prediction and send it again."""
         while True:
             try:
                 (answer,) = await self._ask([question], deadline_s)
@@ -209,12 +209,12 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Send questions in one request; raise RemoteError.
+        """Send questions in one request; raises RemoteError.
 
-        Between attempts the caller keeps its permit, so that a server that wants fewer requests gets fewer.
+        The caller keeps its permit between attempts, so that a server that limits requests gets fewer requests.
 
         Returns:
-            An answer for each question, or its error if there are several.
+            An answer for each question. If there are several questions, it may be an error instead.
         """
         first_s = time.monotonic()
         attempt = 0
@@ -277,8 +277,8 @@ class RemoteBackend(JudgeBackend):
     """One judge on one server.
 
     Args:
-        backend: The kind of server; a part of the digest.
-        make_server: Awaited once per opened judge.
+        backend: The type of server. The digest includes it.
+        make_server: Function to await once per opened judge.
     """
 
     def __init__(
@@ -303,7 +303,7 @@ class RemoteBackend(JudgeBackend):
     @override
     async def open(self, name: str) -> RemoteJudge:
         if name not in {"", self._config.model}:
-            message = f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}"
+            message = f"the judge's server only runs {self._config.model!r}: see {MODEL_SETTING}"
             raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, message))
         server = await self._make_server()
         try:
@@ -320,7 +320,7 @@ class RemoteBackend(JudgeBackend):
 
 
 def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
-    """Return the status of a model whose weights are unknown."""
+    """Return the status for a model with unknown weights."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     thinks: tuple[str, ...] = ()
     if config.reasoning_tokens:
@@ -334,8 +334,8 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         kind="judge",
         sees_images=config.sees_images == "yes",
         remarks=(
-            f"Runs on a server of its own (backend {backend}).",
-            "Its scores are pinned by its name alone: what weights answer to that name is not known here.",
+            f"Runs on a separate server (backend {backend}).",
+            "Only its name identifies its scores: gradewire does not know which weights the server uses for this name.",
             *thinks,
         ),
     )

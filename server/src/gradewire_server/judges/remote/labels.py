@@ -1,4 +1,4 @@
-"""Compute label probabilities from log probabilities of tokens that are known by their texts only."""
+"""Compute label probabilities from log probabilities of tokens that are known only as text."""
 
 import itertools
 import math
@@ -19,8 +19,8 @@ _ANNOUNCING: Final = (
     "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
 )
 _LEADING_WORDS: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
-# A question mark would ask, a colon would begin what it says ("Correct: Paris"), and a word would go on ("correct only
-# if").
+# No question mark (it asks), no colon (the answer follows: "Correct: Paris"), and no word (the sentence goes on:
+# "correct only if").
 _SENTENCE_PART_END: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
 
 _ARTICLE: Final = "a"
@@ -28,31 +28,31 @@ _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
-"""With less mass on the labels, the judge would have said something else, and the few known tokens do not show which
-label it would prefer: the others may be just beyond the list."""
+"""Minimum probability of all labels together. Below it, the judge would have written something else, and the few known
+tokens do not show which label it prefers, because other labels may be just beyond the list."""
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
 UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
-"""The caller appends the judge's actual text."""
-MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
+"""The caller appends the judge's text to this message."""
+MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with invalid probabilities")
 AMBIGUOUS: Final = Failure(
-    Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"
+    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose other first words"
 )
 
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """Return the only label that a reply gives as its verdict; None if that is not certain.
+    """Return the only label that a reply states as its verdict; None if the verdict is not certain.
 
-    It is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label. That
-    sentence must begin the reply, or the label must follow "The verdict:" or the like or the words of the opening.
-    Markup is ignored.
+    The verdict is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label.
+    This sentence must begin the reply, or the label must follow words like "The verdict:" or the opening's words. This
+    ignores markup.
 
     Args:
         text: The reply.
         options: Labels.
         opening: The requested beginning; "" if the judge continued from it.
-        whole: True if the reply was not cut off: otherwise another label may have followed.
+        whole: True if the reply was not cut off. If it was, a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)
@@ -73,7 +73,7 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
 
 
 def _opening(opening: str, markup: str) -> str:
-    """Return the opening's last words, which a judge also puts before the label ("The answer is …")."""
+    """Return a pattern for the opening's last words, which judges also write before a label ("The answer is …")."""
     words = _plain(opening, markup).rstrip(":").split()[-2:]
     return rf"|{re.escape(' '.join(words))} ?:? ?" if words else ""
 
@@ -84,7 +84,7 @@ def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
 
 
 def _plain(text: str, markup: str) -> str:
-    """Return a text in lower case, without markup, with one blank or one end of line between words."""
+    """Return a text in lower case, without markup, with one space or line break between words."""
     bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
     lines = (" ".join(line.split()) for line in bare.splitlines())
     return "\n".join(line for line in lines if line)
@@ -92,10 +92,10 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """Return a pattern of the words before a label that are not part of it; None if no label is a single letter.
+    """Return a pattern for extra words before a label; None if no label is a single letter.
 
-    The words are "answer" or "the answer" before a label of one letter, and "a" before a longer label if "A" is a
-    label, with or without the opening before them.
+    The words are "answer" or "the answer" before a label with one letter, and "a" before a longer label if "A" is a
+    label. The opening may come before these words.
     """
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
@@ -110,7 +110,7 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
 
 @lru_cache(maxsize=256)
 def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern of two labels at the beginning ("A and B", "A or B"); None if no label is a single letter."""
+    """Return a pattern for two labels at the beginning ("A and B", "A or B"); None if no label is a single letter."""
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
         return None
@@ -124,7 +124,7 @@ class Step:
 
     Attributes:
         alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens at this position.
-            They need not include the token itself, if the judge was constrained to the labels.
+            If the judge was constrained to the labels, the written token may not be among them.
     """
 
     token: str
@@ -133,11 +133,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """Probabilities of labels.
+    """Label probabilities.
 
     Attributes:
-        probabilities: One per label, sum 1.
-        mass: Probability of all labels together among all possible tokens; None if only the answer's text is known.
+        probabilities: One per label, with a sum of 1.
+        mass: Total probability of the labels among all possible tokens; None if only the answer's text is known.
     """
 
     probabilities: tuple[float, ...]
@@ -145,16 +145,16 @@ class LabelReading:
 
 
 class Labels:
-    """The labels of one choice. White space before a label and its case do not count.
+    """The labels of one choice. White space before a label, and letter case, do not count.
 
     Args:
-        opening: The opening that a judge may write first; "" if it continued from it.
+        opening: The opening that a judge may write first; "" if the judge continued from it.
     """
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
         self._options, self._opening = options, opening
         self._lead, self._several = lead_words(tuple(options), opening), several_letters(tuple(options))
-        self._has_article = "A" in options  # English has a word that looks like it
+        self._has_article = "A" in options  # the English article looks like this label
         begun = _plain_label(opening)
         self._forms = [
             (
@@ -170,16 +170,16 @@ class Labels:
 
     @property
     def distinct(self) -> bool:
-        """True if no label begins with another one."""
+        """True if no label is the beginning of a different label."""
         first = sorted(forms[0] for forms in self._forms)
         return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
 
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
-        """Read probabilities from an answer's tokens.
+        """Compute label probabilities from an answer's tokens.
 
-        Labels can diverge at several positions (" yes" in one token, or a blank and then "yes"). The reading uses the
-        position where the model most probably writes a label. A label in bold counts; the first word of "a tie" and of
-        "Answer B" does not.
+        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). This uses the position
+        where the model most probably writes a label. A label in bold counts, but not the first word of "a tie" and of
+        "Answer B".
         """
         steps = self._without_lead(steps)
         reading = self._read(steps)
@@ -193,7 +193,7 @@ class Labels:
         if found is None:
             return steps
         ends = itertools.accumulate(len(step.token) for step in steps)
-        # A blank before the label may be of the label's own token.
+        # A space before the label may belong to the label's token.
         before = len(found[0].rstrip())
         return steps[next(index for index, end in enumerate(ends, 1) if end >= before) :]
 
@@ -219,9 +219,10 @@ class Labels:
         return LabelReading(tuple(each / mass for each in best), min(1.0, mass))
 
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
-        """Return probability 1 for the label that a text is; a cut text counts if it can become only one label.
+        """Return probability 1 for the label in an answer's text.
 
-        Otherwise return it for the label that the text shows in bold or announces (`announced_label`).
+        This is the label that equals the text, or the only label that starts with a cut text. Otherwise, use the label
+        that the text shows in bold or announces (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -237,7 +238,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Return the probability of each label's own tokens at a position; None without a distribution."""
+        """Return each label's probability at a position, summed over its tokens; None without a distribution."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
@@ -251,11 +252,11 @@ class Labels:
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _is_article(self, token: str) -> bool:
-        """Return whether a token is the English article while "A" is a label, which a judge writes as a capital."""
+        """Return True if a token is the English article "a" while "A", in capitals, is a label."""
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Return the labels that begin with a text, or with which the text begins."""
+        """Return the labels that start with the text, and the labels that the text starts with."""
         plain = _plain_label(text)
         return {
             index
@@ -270,7 +271,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Return the probability of the written token; if it is not in the list, the highest possible value."""
+    """Return the written token's probability. If it is not in the list, return its highest possible value."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

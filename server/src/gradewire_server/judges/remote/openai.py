@@ -1,4 +1,4 @@
-"""The backend `openai`: models on OpenAI-compatible servers, whose abilities we test with our own question."""
+"""The backend `openai`: models on OpenAI-compatible servers. A test question detects a server's features."""
 
 import asyncio
 import logging
@@ -29,33 +29,33 @@ from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
-OWN_QUESTION: Final = Question(
+TEST_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
-"""A question that uses every feature that a server can refuse, without any user data."""
-_BELIEVED_S: Final = 60.0
-"""Seconds for which the answer to our own question holds, whatever other requests are refused."""
+"""The test question. It uses every feature that a server can refuse, and contains no user data."""
+_CONFIRMED_FOR_S: Final = 60.0
+"""Seconds for which the test question's result is valid, even if the server refuses other requests."""
 _LOOK_AGAIN_S: Final = 600.0
-"""Seconds between tests for features that the server lacks."""
+"""Seconds between tests for missing features."""
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""Size of images from which a thread writes the body: 12 MB would block the loop for 0.1 s."""
+"""Minimum size of images for which a thread writes the body. 12 MB would block the event loop for 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
-"""Statuses of refused content: llama.cpp answers 500 for an image that it cannot use, gateways 404 for a model that
+"""Statuses of refused content. llama.cpp answers 500 for an unusable image, and gateways answer 404 for a model that
 sees no images."""
 
 
 class DialectLearner:
-    """The features that one server accepts: all of its kind, without those that it refused in our own question.
+    """The features that one server accepts: all features of its type, except those refused in the test question.
 
-    A refusal of another question only makes us ask our own, because its text may quote a user's text. Lives on one
-    event loop.
+    If the server refuses a caller's question, the learner sends the test question instead of parsing the refusal, which
+    may quote a user's text. Use the learner on one event loop.
 
     Args:
-        send: Sends a question in a dialect; raises RemoteError if nothing comes back.
+        send: Function that sends a question in a dialect. It raises RemoteError if there is no reply.
     """
 
     def __init__(
@@ -79,41 +79,41 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers, or ""."""
+        """Names of missing features that change answers; "" if none is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
-        """Start with all features of a kind."""
+        """Start with all features of a server type."""
         self._full = self.dialect = full
         self._unanswered = None
         self._doubted = False
         self._confirmed_s = float("-inf")
 
     def doubt(self, full: Dialect) -> None:
-        """Check the features again before the next question, for a server that was down."""
+        """Check the features again before the next question, because the server was down."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
         self._confirmed_s = float("-inf")
 
     async def confirm(self, asked: Dialect) -> bool:
-        """Check whether the server refuses our own question in a dialect too.
+        """Check if the server also refuses the test question in a dialect.
 
         Returns:
-            True if the dialect has changed, so that the same question is worth another try.
+            True if the dialect has changed, so that the caller should send the question again.
 
         Raises:
-            RemoteError: The server cannot be asked. After a rate limit it is asked again before the next question,
-                which is then sent once and in the right dialect.
+            RemoteError: The server does not answer. After a rate limit, the test question is sent again before the next
+                question, which is then sent only once, in the right dialect.
         """
         async with self._lock:
-            # Somebody else's question may have been first.
-            if self.dialect == asked and self._clock() - self._confirmed_s >= _BELIEVED_S:
+            # A concurrent question may have confirmed the dialect first.
+            if self.dialect == asked and self._clock() - self._confirmed_s >= _CONFIRMED_FOR_S:
                 await self._find_out(asked)
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Test from time to time whether the server now has the features that it lacked.
+        """Test from time to time if the server now has features that it lacked before.
 
         Raises:
             RemoteError: The server limits requests, and its dialect is not known yet.
@@ -130,8 +130,8 @@ class DialectLearner:
             except RemoteError as error:
                 if self._unanswered is not None:
                     raise
-                # The question that comes next finds out for itself what is wrong.
-                _log.debug("judge %s: its features cannot be looked at (%s)", self._name, error.kind.value)
+                # The next question fails with the same problem and reports it.
+                _log.debug("judge %s: cannot test its server's features (%s)", self._name, error.kind.value)
                 if due:
                     self._confirmed_s = self._clock()
 
@@ -152,9 +152,9 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Remove features that the server names until it accepts our question; if it never does, change nothing."""
+        """Remove refused features until the server accepts the test question. If it never does, change nothing."""
         while True:
-            reply = await self._send(OWN_QUESTION, dialect)
+            reply = await self._send(TEST_QUESTION, dialect)
             error = errors.error_of(reply, self._name)
             if error is None:
                 self._learn(dialect, reply)
@@ -169,7 +169,7 @@ class DialectLearner:
         self._doubted = False
 
     def _learn(self, dialect: Dialect, reply: Reply) -> None:
-        answer = answer_of(reply, OWN_QUESTION, dialect)
+        answer = answer_of(reply, TEST_QUESTION, dialect)
         self._uncounted.add(answer)
         if dialect.logprobs and answer.steps is None:
             # An answer without text proves nothing about log probabilities.
@@ -177,9 +177,9 @@ class DialectLearner:
         before, self.dialect = self.lacks, dialect
         if self.lacks and self.lacks != before:
             consequences = dialect.consequences(self._full)
-            _log.warning("judge %s: its server does not do this: %s", self._name, consequences)
+            _log.warning("judge %s: its server lacks features: %s", self._name, consequences)
         elif self.lacks != before:
-            _log.info("judge %s: its server does all that its kind can", self._name)
+            _log.info("judge %s: its server has all features of its type", self._name)
 
 
 def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
@@ -207,7 +207,7 @@ class OpenAIServer(Server):
     async def find_out(self) -> None:
         kind = await self._kind()
         self._learner.begin(self._full(kind))
-        _log.info("judge %s: its server is of the kind %s", self._model, kind.value)
+        _log.info("judge %s: its server has the type %s", self._model, kind.value)
 
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
@@ -223,7 +223,7 @@ class OpenAIServer(Server):
                     return [self._uncounted.moved_into(answer)]
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or error
-        raise errors.unreadable("another refusal each time")
+        raise errors.unreadable("a different refusal to each request")
 
     @override
     async def probe(self) -> None:
@@ -235,17 +235,17 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return whether a refusal was about the dialect, which has changed by now."""
+        """Return True if a refusal was about the dialect. By then, the dialect has changed."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
-        """Return an answer; None if the question must be sent again, because the server gives no log probabilities.
+        """Return an answer; None if the question must be sent again because log probabilities are missing.
 
         Raises:
-            RemoteError: The server gives log probabilities for our own question, or cannot be asked.
+            RemoteError: The server returns log probabilities for the test question, or does not answer.
         """
         answer = answer_of(reply, question, dialect)
         if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
@@ -256,7 +256,7 @@ class OpenAIServer(Server):
         try:
             learnt = await self._learner.confirm(dialect)
             if not learnt:
-                raise errors.unreadable("no log probabilities this time")
+                raise errors.unreadable("no log probabilities for this question")
         finally:
             good = learnt and answer.whole and self._learner.dialect == replace(dialect, logprobs=False)
             if not good:
@@ -274,7 +274,7 @@ class OpenAIServer(Server):
 
     async def _kind(self) -> ServerKind:
         reply = await self._client.send(_MODELS)
-        if reply.status in errors.NOT_FOUND:  # a list of models is no duty
+        if reply.status in errors.NOT_FOUND:  # servers need not list models
             return ServerKind.OTHER
         error = errors.error_of(reply, self._model)
         if error is not None:
@@ -301,7 +301,7 @@ class OpenAIJudges(RemoteBackend):
         checked(config)
 
         async def server() -> OpenAIServer:
-            # On a thread: it reads certificates and imports what connects.
+            # Use a thread, because this reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
 

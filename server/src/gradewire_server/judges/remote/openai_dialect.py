@@ -1,4 +1,4 @@
-"""Dialects of servers with the OpenAI API: write requests and read answers."""
+"""Write requests and parse answers in the dialects of OpenAI-compatible servers."""
 
 import json
 import re
@@ -25,17 +25,17 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "continues": ("continue_final_message", "prefill", "last message"),
     "stops": ("'stop'", "`stop`", '"stop"', " stop "),
 }
-"""Words that servers use to refuse a feature of a dialect, by feature."""
+"""Words in a server's refusal, by the refused feature of the dialect."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
-    "logprobs": "the text of its answers decides, with probability 1",
-    "constrains": "a request for one of the labels does not enforce it",
+    "logprobs": "the answer's text decides, with probability 1",
+    "constrains": "the answer may not be a label",
     "continues": "an instruction says how to begin",
-    "temperature": "one item may come out differently each time",
+    "temperature": "an item's result may differ each time",
 }
-"""Consequences of a missing feature that changes answers, by feature."""
+"""Consequence of each missing feature that changes answers, by feature."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message in which servers put thoughts that they removed from its text."""
+"""Message fields with thoughts that servers removed from the text."""
 
 _THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
@@ -44,7 +44,7 @@ _MAX_LISTED_MODELS: Final = 5
 
 
 class ServerKind(StrEnum):
-    """Kinds of servers, detected by `owned_by` in their list of models."""
+    """Types of servers, detected by `owned_by` in their list of models."""
 
     VLLM = "vllm"
     LLAMA_CPP = "llamacpp"
@@ -56,9 +56,9 @@ class Dialect:
     """The features of one server's API.
 
     Attributes:
-        limit: Name of the largest number of tokens.
-        reasoning_tokens: Tokens for thoughts before the answer. With thoughts, the judge's turn has no opening, no
-            label constraint and no stops, which could occur in the thoughts.
+        limit: Name of the field for the maximum number of tokens.
+        reasoning_tokens: Maximum number of tokens for thoughts before the answer. With thoughts, a request has no
+            opening, no label constraint and no stops, because stops could occur in the thoughts.
     """
 
     kind: ServerKind = ServerKind.OTHER
@@ -71,7 +71,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """Return the dialect without the feature that a refusal names (`server_message`), if it names one."""
+        """Return the dialect without the feature that a refusal (from `server_message`) names, if any."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -82,16 +82,16 @@ class Dialect:
         return self
 
     def lacking(self, full: "Dialect") -> list[str]:
-        """Return the names of features that change answers and that only `full` has."""
+        """Return the names of features that only `full` has, if they change answers."""
         return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
 
     def consequences(self, full: "Dialect") -> str:
-        """Return the missing features with their consequences, for the log."""
+        """Return missing features with their consequences, for the log."""
         return ", ".join(f"{name} ({_CONSEQUENCES[name]})" for name in self.lacking(full))
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """Return the full dialect of a kind of server."""
+    """Return the full dialect for a server type."""
     if reasoning_tokens:
         return Dialect(kind, reasoning_tokens=reasoning_tokens)
     known = kind is not ServerKind.OTHER
@@ -99,7 +99,7 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
 
 
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
-    """Return a request for one chat completion."""
+    """Return the body of a request for one chat completion."""
     opening = harmless(question.prompt.opening)
     continued = dialect.continues and bool(opening)
     *before, item = turns(question.prompt)
@@ -125,7 +125,7 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
 
 
 def _content(text: str, images: Sequence[Image]) -> object:
-    """Return the content of an item's turn: its images, then its text, or the text alone."""
+    """Return the content of an item's turn: images and then text, or only text."""
     if not images:
         return text
     pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
@@ -133,7 +133,7 @@ def _content(text: str, images: Sequence[Image]) -> object:
 
 
 def most_written(question: Question, dialect: Dialect) -> int:
-    """Return the most tokens that a server may write for a question, including thoughts."""
+    """Return the maximum number of tokens that a server may write for a question, including thoughts."""
     if not question.options:
         return question.max_tokens + dialect.reasoning_tokens
     continued = dialect.continues and bool(question.prompt.opening)
@@ -158,9 +158,9 @@ def _instruction(question: Question, opening: str) -> str:
 
 
 def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return the text; None if the message has no text.
+    """Return a message's text, or None.
 
-    For a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), join the parts of type text.
+    In a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), join the parts with type text.
     """
     content = message.get("content")
     if isinstance(content, str):
@@ -170,7 +170,7 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
 
 
 def _has_thoughts(message: Mapping[str, Any]) -> bool:
-    """Return whether the message has separate thoughts, in a field of their own or as parts."""
+    """Return True if the message has thoughts in a separate field or in separate parts."""
     beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
     return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
 
@@ -183,16 +183,16 @@ def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
 def _without_thoughts(
     message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None
 ) -> tuple[str, tuple[Step, ...] | None, bool]:
-    """Remove thoughts: everything before their last end mark, since a judge may quote an earlier one from an answer.
+    """Remove thoughts: everything before their last end mark. A judge may quote earlier marks from an answer.
 
     Args:
         message: The server's message, for separate thoughts.
         text: The message's text.
-        steps: Steps of everything written, or of the text alone: servers differ.
+        steps: Depending on the server, steps for everything that the judge wrote, or only for the text.
 
     Returns:
-        Text and steps of the answer, and whether the thoughts have certainly ended. Steps are empty if they cannot be
-        separated from those of the thoughts.
+        Text and steps of the answer, and True if the thoughts have certainly ended. Steps are empty if they cannot be
+        separated from the steps of the thoughts.
     """
     apart = _has_thoughts(message)
     end = _last_end(text)
@@ -210,7 +210,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
     written = "".join(step.token for step in steps)
     begin = _last_end(written)
     if begin is None:
-        # They were taken out by the server, which may give the steps of both or of the text alone.
+        # The server removed the thoughts from the text, but perhaps not from the steps.
         begin = written.rfind(text.strip()) if text.strip() else -1
         while begin > 0 and written[begin - 1].isspace():
             begin -= 1
@@ -223,7 +223,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step without its first characters, which belong to the thoughts; nothing if the rest is white space."""
+    """Return a step without its first `characters`, which belong to the thoughts; empty if only white space is left."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -236,9 +236,9 @@ def _last_end(text: str) -> int | None:
 
 
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
-    """Read a chat completion; raise RemoteError if it is not valid.
+    """Parse a chat completion; raise RemoteError if it is not valid.
 
-    If the judge is known to think first, an answer that was cut off during its thoughts is not valid.
+    For a judge that thinks first, an answer that was cut off during the thoughts is not valid.
     """
     completion = errors.json_object(reply.content)
     try:
@@ -254,28 +254,28 @@ def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
         )
         steps = _steps(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise errors.unreadable("something else than a chat completion") from error
+        raise errors.unreadable("something other than a chat completion") from error
     if finish == "content_filter":
-        raise errors.unreadable("nothing: its content filter intervened")
+        raise errors.unreadable("nothing, because its content filter intervened")
     cut = finish == "length"
     if text is None and not cut:
         raise errors.unreadable("no text")
-    # Without a text it came to think only.
+    # Without a text, the judge only wrote thoughts.
     text, steps, answering = _without_thoughts(message, text or "", steps)
     thinks = bool(dialect.reasoning_tokens)
     exhausted = cut and not answering and (thinks or not (text.strip() or steps))
     continued = dialect.continues and bool(question.prompt.opening)
     if continued and dialect.kind is ServerKind.LLAMA_CPP:
-        # llama.cpp puts the opening before the continuation, in the text but not in the tokens.
+        # llama.cpp repeats the opening before the continuation in the text, but not in the tokens.
         text = text.removeprefix(harmless(question.prompt.opening))
     return Answer(text, not cut, steps, continued, tokens, exhausted=exhausted)
 
 
 def kind_of(reply: Reply, model: str) -> ServerKind:
-    """Return the kind of a server according to its list of models.
+    """Return a server's type according to its list of models.
 
     Raises:
-        RemoteError: The list lacks the model; llama.cpp serves its only model under any name.
+        RemoteError: The list lacks the model. This never happens with llama.cpp, because its model accepts any name.
     """
     entries = _entries(reply, "data")
     owners = {str(each.get("owned_by", "")) for each in entries}
@@ -292,9 +292,9 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return whether a model takes images according to the server's list of models; None if it does not say.
+    """Return True if a model accepts images according to the server's list of models; None if the list does not say.
 
-    llama.cpp lists `capabilities` with "multimodal"; some services list `capabilities` with `vision`, or
+    llama.cpp lists `capabilities` with "multimodal". Some services list `capabilities` with `vision`, or
     `architecture.input_modalities`.
     """
     entries = _entries(reply, "models", "data")
@@ -328,7 +328,7 @@ def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:
 def _step(entry: Mapping[str, Any]) -> Step:
     tops = [(_token(each), float(each["logprob"])) for each in entry.get("top_logprobs") or ()]
     token = _token(entry)
-    # A token that the server was made to write may be none of the most probable ones; then it speaks for no label.
+    # A token that the constraint forced may not be among the most probable tokens. It then counts for no label.
     return Step(token, tuple(tops or [(token, float(entry["logprob"]))]))
 
 

@@ -1,4 +1,4 @@
-"""Queue and bundle requests to a judge's server, and hold them back while it is down."""
+"""Queue and bundle questions for a judge's server, and refuse them while the server is down."""
 
 import asyncio
 import contextvars
@@ -23,16 +23,16 @@ _SHORTEST_WAIT_S: Final = 0.25
 _PROBE_TIMEOUT_S: Final = 10.0
 
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
-"""A server's answer and the prompt as sent."""
+"""A server's answer, and the prompt that was sent."""
 SendQuestions: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[Sequence[Answered | None]]]
 
 
 class ServerAvailability:
-    """The availability of a server: why it cannot answer, and probes until it can.
+    """A server's availability: the reason why it is down, and probes until it answers again.
 
     Args:
-        probe: Sends a minimal request; raises RemoteError while the server cannot answer.
-        probe_timeout_s: Longest wait for a probe; a silent server stays down.
+        probe: Function that sends a minimal request. It raises RemoteError while the server cannot answer.
+        probe_timeout_s: Maximum wait for a probe in seconds. After a timeout, the server still counts as down.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ServerAvailability:
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """Return the failure for callers while the server cannot answer, with the time to wait if that helps."""
+        """Return the failure for callers while the server cannot answer, with a wait before a retry if that helps."""
         if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
             return self._failure
         left_s = max(_SHORTEST_WAIT_S, self._next_probe_s - time.monotonic())
@@ -75,15 +75,15 @@ class ServerAvailability:
         """Record a request that failed after all its attempts.
 
         Args:
-            error: Of a kind in `SERVER_AWAY`.
-            sent_s: The time of its first attempt. If another request was answered since then, the server is not down.
+            error: An error of a type in `SERVER_AWAY`.
+            sent_s: Time of the first attempt. If the server answered any request since then, it is not down.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
             return
         _log.warning("judge %s: %s (%s)", self._name, error.failure.message, error.kind.value)
         self._failure = error.failure
         if self._probing is None or self._probing.done():
-            # A context of its own: what it logs later is not about this request.
+            # Use a separate context, because later log records are not about this request.
             self._probing = asyncio.create_task(self._probe_until_it_answers(), context=contextvars.Context())
 
     async def close(self) -> None:
@@ -106,7 +106,7 @@ class ServerAvailability:
                 self._failure = error.failure
             except TimeoutError:
                 continue
-            except Exception as error:  # noqa: BLE001 - probes that ended would keep the judge down for ever
+            except Exception as error:  # noqa: BLE001 - if probes stopped, the judge would stay down forever
                 _log.error("judge %s: a probe of its server raised %s", self._name, type(error).__qualname__)
             else:
                 self.succeeded()
@@ -114,7 +114,7 @@ class ServerAvailability:
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A waiting question. Its caller may leave at any time, which cancels `answer`."""
+    """A waiting question. If its caller leaves, `answer` is cancelled."""
 
     question: Question
     subject: Hashable
@@ -127,22 +127,22 @@ class _Waiting:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """The questions of one request, without those whose callers left."""
+    """One request's questions, except those whose callers have left."""
 
     members: list[_Waiting]
     task: asyncio.Task[None] = field(init=False)
 
 
 class RequestQueue:
-    """A queue that limits concurrent requests. Lives on one event loop.
+    """A queue that limits concurrent requests. Use it on one event loop.
 
-    No question waits for others to arrive. When a request may start, the oldest question starts it, and waiting
-    questions that may share the request join it. Questions of one turn of the event loop wait together.
+    No question waits for later questions. When a request may start, the oldest question starts it, and all waiting
+    questions that may share the request join it. Questions from one turn of the event loop can therefore share one.
 
     Args:
-        send: Sends questions in one request, with the latest of their deadlines in `time.monotonic()` seconds. Returns
-            an answer for each, or None for one of several that must be sent alone, before any other waiting question.
-            Raises RemoteError if all failed.
+        send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds. It
+            returns an answer for each question. With several questions, None means that a question must be sent again
+            alone, before all waiting questions. It raises RemoteError if all questions failed.
     """
 
     def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:
@@ -150,20 +150,21 @@ class RequestQueue:
         self._questions_per_request = questions_per_request
         self._send = send
         self._waiting: dict[_Waiting, None] = {}  # a set that keeps its order
-        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # those with a subject, by subject
+        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # waiting questions by subject, if they have one
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
-        """Send a question and return the answer; raise RemoteError.
+        """Send a question and return the answer; raises RemoteError.
 
-        Cancelling it does not affect the others in its request, which is cancelled when all have left.
+        If you cancel this, all other questions in its request continue. Cancelling the last one cancels the request.
 
         Args:
             question: The question.
-            subject: Questions of equal subjects may share a request; None to send it alone.
-            deadline_s: In `time.monotonic()` seconds, for attempts of the request; the caller itself ends the wait.
-            timing: Gets the times of the wait and of the request.
+            subject: Questions with equal subjects may share a request. None means to send this question alone.
+            deadline_s: Deadline for attempts of the request, in `time.monotonic()` seconds. The caller itself must end
+                the wait.
+            timing: Timing to add the wait and the request to.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
@@ -190,7 +191,7 @@ class RequestQueue:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _start_soon(self) -> None:
-        # Not at once: who asks in the same turn of the loop may come along.
+        # Start in the loop's next turn, so that questions from this turn can share the request.
         if not self._starts_soon and self._free and self._waiting:
             self._starts_soon = True
             asyncio.get_running_loop().call_soon(self._start)
@@ -200,7 +201,7 @@ class RequestQueue:
         while self._free and (members := self._next_members()):
             request = _Request(members)
             self._free -= 1
-            # In the context of one of them, for what is logged on the way.
+            # Use the context of one question, for log records of this request.
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)
@@ -212,7 +213,7 @@ class RequestQueue:
                     one.started_s = time.monotonic()
 
     def _next_members(self) -> list[_Waiting]:
-        # One that was cancelled in this turn of the loop has yet to leave.
+        # Skip questions that were cancelled in this turn of the loop but have not left the queue yet.
         first = next((one for one in self._waiting if not one.answer.done()), None)
         if first is None or first.subject is None:
             return [] if first is None else [first]
@@ -220,7 +221,7 @@ class RequestQueue:
         return list(islice(group, self._questions_per_request))
 
     def _remove(self, one: _Waiting) -> None:
-        """Remove a question from the waiting ones, if it is there."""
+        """Remove a question from the waiting questions, if it is still waiting."""
         if one in self._waiting:
             del self._waiting[one]
             if one.subject is not None:
@@ -231,7 +232,7 @@ class RequestQueue:
     def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         for one in request.members:
-            one.answer.cancel()  # does nothing where it is done
+            one.answer.cancel()  # has no effect if it is done
         self._free += 1
         self._start_soon()
 
@@ -249,7 +250,7 @@ class RequestQueue:
         try:
             answers = await self._send([one.question for one in members], latest_s)
             waiting = [(one, answer) for one, answer in zip(members, answers, strict=True) if not one.answer.done()]
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
+        except Exception as error:  # noqa: BLE001 - waiting callers get any error
             for one in members:
                 if not one.answer.done():
                     one.answer.set_exception(error)
@@ -262,7 +263,7 @@ class RequestQueue:
             self._retry(retried, request)
 
     def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
-        """Queue questions again before all others, each for a request of its own."""
+        """Queue questions again, before all waiting questions, each for a separate request."""
         for one in retried:
             request.members.remove(one)
             one.request = one.subject = None

@@ -1,4 +1,4 @@
-"""Questions to a judge's server of any kind, its answers, and the protocol of such a server."""
+"""Questions to a judge's server, its answers, and the protocol for all types of servers."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Question:
     """A question to a judge's server.
 
     Attributes:
-        prompt: The prompt for the judge, not yet made harmless.
+        prompt: The prompt for the judge, before `harmless`.
     """
 
     prompt: JudgePrompt
@@ -32,7 +32,7 @@ _UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
-    """Return a server's number of tokens; None if it is not valid."""
+    """Return a token count from a server; None if it is not valid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
@@ -41,13 +41,13 @@ class Answer:
     """A server's answer.
 
     Attributes:
-        text: The judge's text, without a given opening.
-        steps: Its tokens with the alternatives; None if the server does not give them.
-        continued: True if it continues from the opening; otherwise it may begin with the opening.
-        tokens: Tokens of this and of earlier requests without an answer, such as our own small questions.
-        exhausted: True if its tokens were used up before an answer began, by thoughts or rambling.
-        probabilities: Probabilities of the options, each 0 to 1, sum 1, if the server gives them instead of text and
-            steps.
+        text: The judge's text, without the opening that it continues.
+        steps: The text's tokens with alternatives; None if the server does not return them.
+        continued: True if the text continues the opening; False if it may begin with the opening.
+        tokens: Tokens of this request, and of earlier requests without an answer, such as test questions.
+        exhausted: True if thoughts or rambling reached the token limit before an answer started.
+        probabilities: Probabilities of the options, each 0 to 1, with a sum of 1, if the server returns these instead
+            of text and steps.
     """
 
     text: str
@@ -61,28 +61,28 @@ class Answer:
 
 
 class UncountedTokens:
-    """Tokens of requests that gave no answer to a caller. The next answer includes them."""
+    """Tokens of requests without an answer to a caller. The next answer includes these tokens."""
 
     def __init__(self) -> None:
         self._tokens = NO_TOKENS
 
     def add(self, answer: Answer) -> None:
-        """Add the tokens of an answer that no caller gets."""
+        """Add the tokens of an answer that no caller receives."""
         self._tokens = self._tokens.plus(answer.tokens)
 
     def moved_into(self, answer: Answer) -> Answer:
-        """Return an answer that includes these tokens, so that the total covers everything that was paid for."""
+        """Return an answer that includes these tokens, so that the total covers all tokens that cost money."""
         tokens, self._tokens = self._tokens.plus(answer.tokens), NO_TOKENS
         return replace(answer, tokens=tokens)
 
 
 class Server(Protocol):
-    """A judge's server, of one kind.
+    """A judge's server.
 
     Attributes:
-        writes: True if it writes texts; otherwise it only chooses.
-        questions_per_request: Largest number of questions about one subject in a request.
-        sees_images: Whether its model takes images; None if it does not say.
+        writes: True if the server writes texts; False if it only chooses between labels.
+        questions_per_request: Maximum number of questions about one subject in a request.
+        sees_images: True if the server's model accepts images; None if the server does not say.
     """
 
     writes: bool = True
@@ -90,31 +90,31 @@ class Server(Protocol):
     sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
-        """Return the part of a prompt that is sent; the rest does not count towards the limit of its length."""
+        """Return the prompt without turns that this server does not send. Only sent turns count towards its limit."""
         return prompt
 
     @property
     def lacks(self) -> str:
-        """Names of features that its kind has but this server lacks, if they change answers; "" without any."""
+        """Names of missing features that change answers, compared with servers of the same type; "" without any."""
         return ""
 
     async def find_out(self) -> None:
-        """Find out its features. Called once, before anything else; raises RemoteError if the server is unusable."""
+        """Find out the server's features. Call this once, first. Raises RemoteError if the server is unusable."""
 
     def subject(self, question: Question) -> Hashable:
-        """Return a value that is equal for questions that may share a request; None to send this one alone."""
+        """Return a value that is equal for questions that may share a request; None to send this question alone."""
         del question
         return None
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
-        """Send questions of one subject in one request; return an answer or an error for each.
+        """Send questions with one subject in one request; return an answer or an error for each question.
 
-        Token counts are divided among the answers, so that their sum is the request's. Raises RemoteError if the whole
-        request failed. Cancelling it cancels the request.
+        The answers' token counts sum to the request's count. Raises RemoteError if the whole request failed. If you
+        cancel this, it cancels the request.
         """
 
     async def probe(self) -> None:
-        """Send a minimal request; raise RemoteError while the server is unusable."""
+        """Send a minimal request; raises RemoteError while the server is unusable."""
 
     async def close(self) -> None:
         """Close all connections."""

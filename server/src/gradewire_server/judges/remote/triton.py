@@ -27,7 +27,7 @@ from gradewire_server.triton import Fault, TritonClient, TritonError
 _log = logging.getLogger(__name__)
 
 TOP_LOGPROBS: Final = 20
-"""vLLM's default limit (max_logprobs)."""
+"""Number of alternatives per token, which is vLLM's default maximum (max_logprobs)."""
 FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
 _PICTURE_REFUSALS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
@@ -37,9 +37,9 @@ _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_
 
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
-    """Return a prompt in its model's chat format, up to the position where the judge continues.
+    """Return a prompt in the model's chat format, up to the position where the judge continues.
 
-    Only the template adds markup: see `harmless`.
+    Only the template adds markup; see `harmless`.
     """
     kind = TEMPLATES[template]
     parts = list(kind.begin)
@@ -55,11 +55,11 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """Return the tensors of a request.
+    """Return a request's tensors.
 
     Args:
         question: The question.
-        known: Names of the model's inputs: older backends have fewer.
+        known: Names of the model's inputs. Older backends have fewer inputs.
         image_placeholder: Text that marks an image in the model's prompt.
     """
     tensors = {
@@ -80,7 +80,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
         return greedy | {"max_tokens": question.max_tokens, "stop": list(question.stop)}
     labels = Labels(question.options)
     before = " " if question.prompt.opening else ""
-    # JSON within JSON is what the backend reads. vLLM's log probabilities are those before the labels' mask.
+    # The backend parses JSON within JSON. vLLM computes log probabilities before it masks all tokens except labels.
     held = {"structured_outputs": json.dumps({"choice": [before + option for option in question.options]})}
     if logprobs:
         return greedy | {"max_tokens": labels.tokens_to_tell, "logprobs": TOP_LOGPROBS} | held
@@ -88,7 +88,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
-    """Read a model's answer; raise RemoteError if it is not complete."""
+    """Parse a model's answer; raise RemoteError if it is not complete."""
     if not answers:
         raise errors.unreadable("nothing")
     try:
@@ -98,7 +98,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
         written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise errors.unreadable("something else than the vLLM backend's tensors") from error
+        raise errors.unreadable("something other than the vLLM backend's tensors") from error
     return Answer(
         text,
         finish != "length",
@@ -109,7 +109,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
 
 
 def _steps(content: str, text: str) -> list[Step]:
-    """Return the steps of one answer. Each token has alternatives by id in any order, including itself."""
+    """Return one answer's steps. In `content`, each token's alternatives have any order and include the token."""
     steps = []
     rest = text
     for ranked in json.loads(content) or ():
@@ -117,10 +117,11 @@ def _steps(content: str, text: str) -> list[Step]:
             (str(each["decoded_token"] or ""), float(each["logprob"]), int(each["rank"] or 0))
             for each in ranked.values()
         ]
-        # The written one is the longest that the text goes on with; what is no text (the turn's end) is put first.
+        # The written token is the longest token that matches the text here. If none matches (at the turn's end), the
+        # backend lists the written token first.
         token = max((each for each, _, _ in tops if each and rest.startswith(each)), key=len, default=tops[0][0])
         rest = rest.removeprefix(token)
-        # One that was written though it is none of the most probable speaks for no label.
+        # A written token that is not among the most probable tokens counts for no label.
         likely = tuple((each, logprob) for each, logprob, rank in tops if rank <= TOP_LOGPROBS)
         steps.append(Step(token, likely))
     return steps
@@ -166,18 +167,18 @@ class TritonServer(Server):
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
             raise errors.refused(
-                f"{self._model!r} in the judge's Triton is no model of its vLLM backend, for it lacks "
+                f"{self._model!r} in the judge's Triton is not a model on its vLLM backend, because it lacks "
                 f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
-        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
+        # The backend adds this input to every model that it configures itself, even if the model accepts no images.
         self.sees_images = None if "image" in self._inputs else False
 
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         (question,) = questions
         if any(image.uri for image in question.prompt.images):
-            message = "images: the judge's Triton takes bytes and no addresses: send data, or a data: URI"
+            message = "images: the judge's Triton accepts only bytes, not addresses: send data, or a data: URI"
             raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating(pictures=bool(question.prompt.images)):
@@ -211,7 +212,7 @@ class TritonServer(Server):
         if error.kind is Fault.FAILED and errors.says_too_long(words):
             return errors.too_long()
         if error.kind in _LOGGED:
-            # The error may quote the request, and thus a user's text.
+            # The error may quote the request, which contains a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
         if (
@@ -229,7 +230,7 @@ class TritonServer(Server):
             Fault.DENIED: errors.refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
             Fault.REFUSED: errors.rejected(400),
             Fault.FAILED: errors.server_error(),
-        }.get(error.kind, errors.unreadable("something else than the vLLM backend's tensors"))
+        }.get(error.kind, errors.unreadable("something other than the vLLM backend's tensors"))
 
 
 class TritonJudges(RemoteBackend):
@@ -244,7 +245,8 @@ class TritonJudges(RemoteBackend):
             triton = TritonConfig(config.url, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
             raise ValueError(
-                f"{errors.ADDRESS_SETTING} must be HOST:PORT of Triton's gRPC (its default port is 8001), or grpcs://HOST:PORT"
+                f"{errors.ADDRESS_SETTING} must be HOST:PORT of Triton's gRPC endpoint (the default port is 8001), "
+                "or grpcs://HOST:PORT for TLS"
             ) from error
 
         async def server() -> TritonServer:

@@ -1,4 +1,4 @@
-"""The int8 graph of a judge on ONNX Runtime: compute rows, keep states of prefixes, and read logits."""
+"""Run a judge's int8 graph on ONNX Runtime: compute rows, keep prefix states, and read logits."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """Return the values that `row` requests, from the logits of the next token, float32[vocabulary].
+    """Return the values that `row` requests, from the next token's logits, float32[vocabulary].
 
-    Probabilities are computed in float64 at temperature 1.
+    This computes probabilities in float64 at temperature 1.
 
     Raises:
         CoreError: The logits contain NaN or infinity.
@@ -27,7 +27,7 @@ def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
         return RowResult(next_token=next_token)
     exact = logits.astype(np.float64)
     labels = exact[list(row.labels)]
-    # Scale each sum by its own largest term, so that labels far below all other tokens do not all become 0.
+    # Scale each sum by its largest term. Otherwise, labels far below all other tokens would all become 0.
     weights = np.exp(labels - labels.max())
     everything = np.exp(exact - exact.max()).sum()
     mass = weights.sum() / everything * np.exp(labels.max() - exact.max())
@@ -35,7 +35,7 @@ def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
 
 
 _MAX_ROW_TOKENS: Final = 256
-"""Rows beyond about 64 tokens gain nothing in speed; shorter rows keep runs short."""
+"""Maximum length of a row. Rows above about 64 tokens are no faster, and shorter rows keep runs short."""
 
 _NO_PREFIX_BIAS: Final = -1e30
 
@@ -44,7 +44,7 @@ Block = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Keys and values of `length` tokens from position `start`; float32[heads, length, dims] each."""
+    """Keys and values for `length` tokens from position `start`, each float32[heads, length, dims]."""
 
     blocks: tuple[Block, ...]
     start: int
@@ -52,10 +52,10 @@ class _State:
 
 
 class Int8Core(Core):
-    """The int8 graph of a judge on ONNX Runtime, whose threads sleep between runs.
+    """A judge's int8 graph on ONNX Runtime. Its threads sleep between runs.
 
     Raises:
-        CoreError: The file is not a judge's graph that this version can run.
+        CoreError: The file is not a judge's graph, or this version cannot run it.
     """
 
     def __init__(self, path: Path, *, threads: int) -> None:
@@ -63,7 +63,7 @@ class Int8Core(Core):
         shapes = {each.name: each.shape for each in self._session.get_inputs()}
         self._layers = sum(name.startswith("prefix_keys_") for name in shapes)
         if not self._layers or "own_past_keys_0" not in shapes:
-            raise CoreError(f"{path} is not the graph of a judge")
+            raise CoreError(f"{path} is not a judge's graph")
         heads, _, dims = shapes["prefix_keys_0"]
         kinds = [(kind, layer) for layer in range(self._layers) for kind in ("keys", "values")]
         self._prefix_names = [f"prefix_{kind}_{layer}" for kind, layer in kinds]
@@ -72,7 +72,7 @@ class Int8Core(Core):
         self._states: dict[int, _State] = {}
         nothing = np.zeros((heads, 0, dims), np.float32)
         self._nothing = (nothing,) * len(kinds)
-        # The graph needs at least one prefix token; the bias removes its weight.
+        # The graph needs at least one prefix token. The bias removes this token's weight.
         self._no_prefix = (np.zeros((heads, 1, dims), np.float32),) * len(kinds)
 
     @property
@@ -137,9 +137,9 @@ def _open(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options = cpu_session_options(threads)
     # No two runs have the same shapes, so memory plans would only accumulate.
     options.enable_mem_pattern = False
-    # Planning the reuse of buffers takes 2 s of every start, for thousands of nodes, and saves nothing here.
+    # Planning buffer reuse for thousands of nodes takes 2 s at every start, and saves nothing here.
     options.enable_mem_reuse = False
     try:
         return open_int8(path, options)
     except Exception as error:  # ONNX Runtime's errors have no common base below Exception
-        raise CoreError(f"{path.name} cannot be opened: {error}") from error
+        raise CoreError(f"cannot open {path.name}: {error}") from error

@@ -1,9 +1,9 @@
 """A GGUF model on llama.cpp, one sequence at a time: slower than the int8 graph, but for any processor.
 
-llama.cpp's results depend on how tokens are split into evaluations, and it reuses the beginning of a prompt that a slot
-computed last. An answer must depend on its own prompt alone, so everything is computed in the same pieces: the prefix
-row by row from an empty slot, its last token once more (the only piece that llama.cpp computes again when it returns to
-a prefix), then the item's rows.
+llama.cpp's results depend on how tokens are split into evaluations, and it reuses the beginning of the prompt that a
+slot computed last. An answer must depend only on its own prompt, so this module always computes the same pieces: first
+the prefix, row by row from an empty slot; then the prefix's last token once more, because llama.cpp also computes this
+token again when it returns to a prefix; then the item's rows.
 """
 
 import math
@@ -20,7 +20,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 _MAX_ROW_TOKENS: Final = 512
 _MAX_SLOTS: Final = 6
-"""Most slots. Each takes memory for a whole context, used or not."""
+"""Maximum number of slots. Each slot reserves memory for a whole context."""
 
 _TOP: Final = 64
 _BIAS: Final = 100.0
@@ -29,7 +29,7 @@ Rows: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LlamaCore(Core):
-    """A model on llama.cpp, whose slots hold a prefix and one state after it. Its threads do not spin between runs.
+    """A model on llama.cpp. Each slot has a prefix and one state after it. Threads do not spin between runs.
 
     Raises:
         CoreError: The file cannot be opened.
@@ -50,12 +50,12 @@ class LlamaCore(Core):
         params.warmup = False
         params.ui = False
         params.endpoint_slots = False
-        # The library always listens on the loopback: nobody knows this key.
+        # The library always listens on the loopback interface. Protect it with a random key.
         params.api_keys = [secrets.token_hex(32)]
         try:
             self._server = xllamacpp.Server(params)
         except Exception as error:  # the library's errors have no common base below Exception
-            raise CoreError(f"{path.name} cannot be opened: {error}") from error
+            raise CoreError(f"cannot open {path.name}: {error}") from error
         self._states: dict[int, Rows] = {}
         self._slots: OrderedDict[int, _Held] = OrderedDict((slot, _Held()) for slot in range(slots))
 
@@ -86,10 +86,10 @@ class LlamaCore(Core):
     def _choose(self, slot: int, row: Row) -> RowResult:
         weights = dict(self._evaluate(slot, row.ids, only=row.labels))
         chosen = [weights.get(label, 0.0) for label in row.labels]
-        # Excluding other tokens hides the labels' mass, so compute one token again without that.
+        # Excluding all tokens except labels hides the labels' mass, so compute one token again without this constraint.
         held = self._slots[slot]
         free = dict(self._complete(slot, held.tokens, n_probs=_TOP))
-        # The last token is now another piece than in rows: nothing may continue from here.
+        # The last token is now a separate piece, unlike in rows, so nothing may continue from here.
         self._slots[slot] = _Held(held.prefix, (*held.past, ()))
         if not held.prefix:
             self._slots.move_to_end(slot, last=False)
@@ -97,13 +97,13 @@ class LlamaCore(Core):
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
     def _slot_at(self, prefix: Rows, past: Rows) -> int:
-        """Return a slot that holds exactly these rows, with the last piece computed last."""
+        """Return a slot with exactly these rows, with the last piece computed last."""
         slot = self._find(_Held(prefix, past))
         if slot is not None:
             return slot
         slot = next((each for each, held in self._slots.items() if prefix and held.prefix == prefix), None)
         if slot is None:
-            # A prefix was a state of its own when it was computed.
+            # When the prefix was computed, it was a separate state.
             slot = self._find(_Held((), prefix)) if prefix else None
         if slot is None:
             slot = next(iter(self._slots))
@@ -119,7 +119,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Free the slot of a prefix, or of rows without one, for use before any other."""
+        """Free the slot with a prefix, or with rows without a prefix, so that it is reused first."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()
@@ -141,7 +141,7 @@ class LlamaCore(Core):
         )
 
     def _complete(self, slot: int, tokens: list[int], **options: Any) -> list[tuple[int, float]]:
-        """Return the most probable next tokens and their probabilities, most probable first."""
+        """Return the most probable next tokens with their probabilities, most probable first."""
         request = {
             "prompt": tokens,
             "id_slot": slot,
@@ -167,7 +167,7 @@ class LlamaCore(Core):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The contents of a slot: rows of a prefix, and rows after it."""
+    """A slot's contents: the prefix's rows, and the rows after it."""
 
     prefix: Rows = ()
     past: Rows = ()

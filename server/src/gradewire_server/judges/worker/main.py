@@ -1,7 +1,7 @@
-"""The process in which a judge computes: `python -m gradewire_server.judges.worker.main FD`.
+"""The worker process of a judge: `python -m gradewire_server.judges.worker.main FD`.
 
-FD is one end of a socket pair; the server holds the other end. The worker ends at once when that is closed, however the
-server ended. It ignores signals that ask a server to stop, because answers in flight must still be computed.
+FD is one end of a socket pair, and the server has the other end. When the server's end closes, for any reason, the
+worker exits immediately. It ignores signals that stop a server, because it must still compute answers in progress.
 """
 
 import os
@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 def main() -> None:
-    """Open the model of the first message, then compute one run after another."""
+    """Open the model that the first message names, then compute one run after another."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     channel = socket.socket(fileno=int(sys.argv[1]))
@@ -44,7 +44,7 @@ def main() -> None:
         sys.exit(1)
     channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
-        # Any error of a run ends the worker: the state of the model is unknown then, and a new worker is clean.
+        # Any error in a run ends the worker, because the model's state is then unknown. A new worker starts clean.
         channel.sendall(to_frame({"results": core.run(read_run(messages.get()))}))
 
 
@@ -62,8 +62,8 @@ def _open(request: OpenModel) -> Core:
 
 
 def _receive(channel: socket.socket, messages: queue.SimpleQueue[dict[str, Any]]) -> None:
-    # A separate thread, so that it notices a closed socket during a run. A process forked from the server may hold the
-    # other end open, so it checks the parent's process id too.
+    # Run this in a separate thread to notice a closed socket during a run. A process forked from the server may keep
+    # the server's end open, so also check the parent's process ID.
     parent = os.getppid()
     reader = FrameReader()
     try:

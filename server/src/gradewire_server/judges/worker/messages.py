@@ -1,4 +1,4 @@
-"""Messages between the server and a judge's worker: a line of JSON each, with token ids but no texts."""
+"""Messages between the server and a judge's worker. Each is a line of JSON, with token IDs but no texts."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from gradewire_models.judges.catalog import Form
 
 MAX_FRAME_BYTES: Final = 4 << 20
-"""The longest message, a run of some thousand token ids, takes a hundredth of this."""
+"""Maximum size of a message. The largest real message, a run with some thousand token IDs, has a hundredth of this."""
 
 
 class FrameError(Exception):
@@ -15,12 +15,12 @@ class FrameError(Exception):
 
 
 def to_frame(message: dict[str, Any]) -> bytes:
-    """Return the frame of one message.
+    """Return one message's frame.
 
-    Floats survive exactly, because JSON carries the shortest digits that read back as the same number.
+    Floats survive exactly, because JSON writes enough digits to parse the same number again.
 
     Raises:
-        FrameError: It is longer than MAX_FRAME_BYTES, or holds NaN or infinity.
+        FrameError: The frame is longer than MAX_FRAME_BYTES, or contains NaN or infinity.
     """
     try:
         body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
@@ -32,7 +32,7 @@ def to_frame(message: dict[str, Any]) -> bytes:
 
 
 class FrameReader:
-    """A splitter of a stream of bytes into messages."""
+    """A reader that splits a byte stream into messages."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -61,8 +61,8 @@ class OpenModel:
 
     Attributes:
         path: model.onnx (int8) or the GGUF file.
-        context_tokens: Longest sequence, including the prefix.
-        nice: Added to the worker's nice level, 0 to 19.
+        context_tokens: Maximum length of a sequence, including the prefix.
+        nice: Increment of the worker's nice level, 0 to 19.
     """
 
     form: Form
@@ -75,14 +75,14 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """The limits of a core's runs, for planning; the worker's answer to OpenModel.
+    """The limits of a core's runs, for planning. They are the worker's answer to OpenModel.
 
     Attributes:
-        max_row_tokens: Longest row. Longer texts are split into rows at multiples of it, always at the same positions,
-            so that an answer does not depend on other work in the run.
-        max_growing: Most states that grow over several runs, without prefixes. With 1, nothing else may be computed
-            between two runs of such a state.
-        max_prefixes: Most prefix states at a time. Rows without a prefix occupy one of these places while they last.
+        max_row_tokens: Maximum length of a row. Longer texts are split into rows at multiples of this length, so an
+            answer does not depend on other work in the run.
+        max_growing: Maximum number of states that grow over several runs, without prefixes. With 1, nothing else may be
+            computed between two runs of a growing state.
+        max_prefixes: Maximum number of prefix states at a time. Unfinished rows without a prefix occupy one place.
     """
 
     max_row_tokens: int
@@ -95,9 +95,9 @@ class Row(NamedTuple):
     """The next tokens of one state.
 
     Attributes:
-        state: Number of the state; a new one begins after the prefix.
-        ids: Token ids, at least one.
-        labels: Token ids whose probabilities as the next token are wanted; may be empty.
+        state: ID of the state. A new state starts after the prefix.
+        ids: Token IDs, at least one.
+        labels: Token IDs to return next-token probabilities for; may be empty.
     """
 
     state: int
@@ -111,9 +111,9 @@ class Run(NamedTuple):
     """The rows of one computation.
 
     Attributes:
-        prefix: State before all rows; None without one.
-        rows: At least one; no two of the same state.
-        drop: States that are not needed any more; they are dropped before the run.
+        prefix: ID of the state before all rows; None without a prefix.
+        rows: At least one row. Each has a different state.
+        drop: IDs of states to drop before the run.
     """
 
     prefix: int | None
@@ -122,16 +122,16 @@ class Run(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Tokens that it computes."""
+        """Number of tokens that the run computes."""
         return sum(len(row.ids) for row in self.rows)
 
 
 class RowResult(NamedTuple):
-    """The answer to a row.
+    """The result of a row.
 
     Attributes:
-        probabilities: Relative probabilities of the labels, sum 1; empty if none were requested.
-        mass: Share of the labels in all next tokens; None if the core does not know it.
+        probabilities: Relative probabilities of the labels, with a sum of 1; empty if the row has no labels.
+        mass: Total probability of the labels among all next tokens; None if the core does not know it.
         next_token: Token id; -1 if not requested.
     """
 
@@ -141,7 +141,7 @@ class RowResult(NamedTuple):
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """Return the run of a message with the same fields; JSON turns named tuples into lists."""
+    """Return the run in a message. JSON converted named tuples to lists, so convert them back."""
     rows = (Row(state, tuple(ids), tuple(labels), *wanted) for state, ids, labels, *wanted in message["rows"])
     return Run(message["prefix"], tuple(rows), tuple(message["drop"]))
 
@@ -152,14 +152,14 @@ def read_results(message: dict[str, Any]) -> list[RowResult]:
 
 
 class CoreError(Exception):
-    """The model cannot be opened, or gave no valid answer."""
+    """The model cannot be opened, or returned no valid answer."""
 
 
 class Core(Protocol):
     """A language model with states; see `messages`. Use it on one thread.
 
-    The answer to a row depends only on the tokens of its state and its prefix, and on how both were split into rows,
-    bit for bit. It does not depend on other rows, other states or earlier runs.
+    A row's result depends only on the tokens of its state and its prefix, and on how both were split into rows. Other
+    rows, other states and earlier runs do not change a single bit of it.
     """
 
     @property
@@ -167,9 +167,9 @@ class Core(Protocol):
         """The limits that runs must respect."""
 
     def run(self, run: Run) -> list[RowResult]:
-        """Compute a run; one result per row.
+        """Compute a run and return one result per row.
 
         Raises:
-            CoreError: The model gave invalid numbers.
+            CoreError: The model returned invalid numbers.
             KeyError: A state does not exist.
         """

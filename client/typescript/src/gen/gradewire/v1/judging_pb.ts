@@ -44,9 +44,9 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
   references: string[];
 
   /**
-   * If either answer is blank or has no letter or digit: STATUS_EMPTY_PREDICTION. Answers that look the same tie without a judge;
-   * so do
-   * answers that the judge would see as the same (WARNING_TRUNCATED, WARNING_MASKED).
+   * If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
+   * same tie without a judge. So do answers that would look the same to the judge after cutting or masking
+   * (WARNING_TRUNCATED, WARNING_MASKED).
    *
    * @generated from field: string answer_a = 4;
    */
@@ -100,14 +100,14 @@ export type OrderVerdict = Message<"gradewire.v1.OrderVerdict"> & {
   first: PairAnswer;
 
   /**
-   * The most probable winner; a tie if both answers are equally probable; unset if no verdict could be read.
+   * The most probable winner; a tie if both answers are equally probable; unset if the server could not read a verdict.
    *
    * @generated from field: gradewire.v1.Winner winner = 2;
    */
   winner: Winner;
 
   /**
-   * The three probabilities sum to 1; absent if no verdict could be read.
+   * The three probabilities sum to 1; absent if the server could not read a verdict.
    *
    * @generated from field: optional double probability_a = 3;
    */
@@ -138,7 +138,7 @@ export type OrderVerdict = Message<"gradewire.v1.OrderVerdict"> & {
   reason: string;
 
   /**
-   * True if no verdict could be read after the reason, so it was taken from the reason.
+   * True if the server could not read a verdict after the reason, so it took the verdict from the reason.
    *
    * @generated from field: bool extracted = 8;
    */
@@ -193,7 +193,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   warnings: Warning[];
 
   /**
-   * Means over both orders; absent if one order could not be read, or if no judge was needed.
+   * Means over both orders; absent if the server could not read one order's verdict, or needed no judge.
    *
    * @generated from field: optional double probability_a = 7;
    */
@@ -210,8 +210,8 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   probabilityTie?: number | undefined;
 
   /**
-   * A first, then B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty if no judge was needed, or it did not
-   * answer.
+   * The verdict with A first, then the verdict with B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty
+   * if the server needed no judge, or the judge did not answer.
    *
    * @generated from field: repeated gradewire.v1.OrderVerdict orders = 10;
    */
@@ -264,7 +264,7 @@ export const PairResultSchema: GenMessage<PairResult> = /*@__PURE__*/
  */
 export type CompareRequest = Message<"gradewire.v1.CompareRequest"> & {
   /**
-   * At most Limits.max_items_per_request. May be empty: then the response is empty too.
+   * At most Limits.max_items_per_request. If empty, the response is empty too.
    *
    * @generated from field: repeated gradewire.v1.Pair pairs = 1;
    */
@@ -307,7 +307,7 @@ export type CompareResponse = Message<"gradewire.v1.CompareResponse"> & {
   pairs: PairResult[];
 
   /**
-   * MetricSpec.compare with every default filled in; its line reproduces the verdicts.
+   * MetricSpec.compare with every default filled in. `line` reproduces the verdicts.
    *
    * @generated from field: gradewire.v1.Provenance provenance = 2;
    */
@@ -376,7 +376,7 @@ export type CompareStreamRequest = Message<"gradewire.v1.CompareStreamRequest"> 
    */
   kind: {
     /**
-     * The first message, and only that one.
+     * Only in the first message.
      *
      * @generated from field: gradewire.v1.CompareStreamConfig config = 1;
      */
@@ -408,7 +408,7 @@ export type CompareStreamResponse = Message<"gradewire.v1.CompareStreamResponse"
   pairs: PairResult[];
 
   /**
-   * In the first message, which the server sends before it reads pairs; absent in the others.
+   * Only in the first message. The server sends this message before it reads pairs.
    *
    * @generated from field: gradewire.v1.Provenance provenance = 2;
    */
@@ -441,7 +441,7 @@ export type ChatTurn = Message<"gradewire.v1.ChatTurn"> & {
   text: string;
 
   /**
-   * For the user's last turn only; the judge sees them before the text.
+   * Only for the user's last turn. The judge sees the images before the text.
    *
    * @generated from field: repeated gradewire.v1.Image images = 3;
    */
@@ -467,23 +467,22 @@ export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
   model: string;
 
   /**
-   * 1 to 256, with at most Limits.max_item_bytes of text together. The last one is the user's, or the assistant's after the
-   * user's, for
-   * the judge to continue.
+   * 1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's; or the
+   * assistant's, after the user's, and the judge continues it.
    *
    * @generated from field: repeated gradewire.v1.ChatTurn turns = 2;
    */
   turns: ChatTurn[];
 
   /**
-   * Longest answer, 1 to 4 096; 0 means 512.
+   * Maximum length of the answer, 1 to 4 096 tokens. 0 means 512.
    *
    * @generated from field: uint32 max_tokens = 3;
    */
   maxTokens: number;
 
   /**
-   * At most 4 texts of 1 to 256 bytes that end the answer. The answer does not include them.
+   * At most 4 strings of 1 to 256 bytes. The answer ends before the first of them.
    *
    * @generated from field: repeated string stop = 4;
    */
@@ -514,14 +513,14 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
   message: string;
 
   /**
-   * Without white space at either end; may be empty. Set only with STATUS_OK.
+   * The answer, without white space at either end. It may be empty. Set only with STATUS_OK.
    *
    * @generated from field: string text = 3;
    */
   text: string;
 
   /**
-   * True if the answer ended by itself or at a `stop`, not at `max_tokens`.
+   * True if the answer ended naturally or at a `stop`, not at `max_tokens`.
    *
    * @generated from field: bool complete = 4;
    */
@@ -579,7 +578,7 @@ export const CompleteResponseSchema: GenMessage<CompleteResponse> = /*@__PURE__*
  */
 export type DecisionOption = Message<"gradewire.v1.DecisionOption"> & {
   /**
-   * Name of the option. Responses do not contain it: probabilities come in the order of the options.
+   * Name of the option. Responses do not repeat it, because probabilities come in the order of the options.
    *
    * @generated from field: string label = 1;
    */
@@ -612,7 +611,7 @@ export type DecisionQuestion = Message<"gradewire.v1.DecisionQuestion"> & {
   instructions: string;
 
   /**
-   * 2 to 26, with distinct labels of 1 to 256 bytes.
+   * 2 to 26 options, with distinct labels of 1 to 256 bytes.
    *
    * @generated from field: repeated gradewire.v1.DecisionOption options = 2;
    */
@@ -638,14 +637,15 @@ export type DecideRequest = Message<"gradewire.v1.DecideRequest"> & {
   model: string;
 
   /**
-   * Subject of the questions. If it is too long for the judge, its end is cut, with WARNING_TRUNCATED. Blank is an error.
+   * Subject of the questions. If it is too long for the judge, the server cuts its end and warns with
+   * WARNING_TRUNCATED. Blank is an error.
    *
    * @generated from field: string state = 2;
    */
   state: string;
 
   /**
-   * 1 to 64, with at most Limits.max_item_bytes of text together with the state.
+   * 1 to 64 questions. Questions and state together have at most Limits.max_item_bytes of text.
    *
    * @generated from field: repeated gradewire.v1.DecisionQuestion questions = 3;
    */
@@ -676,7 +676,7 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
   message: string;
 
   /**
-   * One per option, in their order; they sum to 1. Set only with STATUS_OK.
+   * One per option, in the order of the options, with a sum of 1. Set only with STATUS_OK.
    *
    * @generated from field: repeated double probabilities = 3;
    */
@@ -729,7 +729,7 @@ export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
  */
 export type DecideResponse = Message<"gradewire.v1.DecideResponse"> & {
   /**
-   * One per question, in their order.
+   * One per question, in the order of the questions.
    *
    * @generated from field: repeated gradewire.v1.Decision decisions = 1;
    */
@@ -846,15 +846,15 @@ export const ChatRoleSchema: GenEnum<ChatRole> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_judging, 2);
 
 /**
- * Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this name if a judge is available.
+ * Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+ * judge is available.
  *
  * @generated from service gradewire.v1.Judging
  */
 export const Judging: GenService<{
   /**
-   * Find the better answer of each pair. Results come in the order of the pairs, and a bad pair fails alone. A judge sees each
-   * pair
-   * twice, with either answer first. Limits are those of Scoring.Score, where a pair counts as an item.
+   * Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
+   * judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
    * Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
    *
    * @generated from rpc gradewire.v1.Judging.Compare
@@ -865,9 +865,8 @@ export const Judging: GenService<{
     output: typeof CompareResponseSchema;
   },
   /**
-   * First message: config. Then pairs, up to Limits.max_items_per_request a message. The server sends each result when it is
-   * done, not
-   * in order. Errors and flow as Scoring.ScoreStream.
+   * The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
+   * sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
    *
    * @generated from rpc gradewire.v1.Judging.CompareStream
    */
@@ -877,12 +876,12 @@ export const Judging: GenService<{
     output: typeof CompareStreamResponseSchema;
   },
   /**
-   * Continue a chat with the judge's most probable words, so the same chat always gets the same answer, from the cache if
-   * possible.
-   * The server cuts nothing: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the scope of judges.
-   * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED, PERMISSION_DENIED,
-   * UNAVAILABLE
-   * as Scoring.Score; FAILED_PRECONDITION if the judge is not available. The response's status reports a judge that fails.
+   * Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
+   * possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
+   * scope for judges.
+   * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
+   * PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
+   * fails, the response's status says so.
    *
    * @generated from rpc gradewire.v1.Judging.Complete
    */
@@ -892,9 +891,9 @@ export const Judging: GenService<{
     output: typeof CompleteResponseSchema;
   },
   /**
-   * Return the judge's probability of each option, for questions about one state. The judge sees each question on its own, with
-   * its
-   * options in order; a question can fail alone. Requires the scope of judges; a question counts as an item. Errors as Complete.
+   * Return the judge's probability of each option, for questions about one state. The judge sees each question
+   * separately, with its options in order. A question that fails does not fail the others. Requires the scope for
+   * judges. A question counts as an item. Errors are the same as for Complete.
    *
    * @generated from rpc gradewire.v1.Judging.Decide
    */

@@ -52,14 +52,14 @@ export type Model = Message<"gradewire.v1.Model"> & {
   message: string;
 
   /**
-   * The command that makes the model available; empty if it is.
+   * The command that makes the model available; empty if the model is available.
    *
    * @generated from field: string how_to_get = 5;
    */
   howToGet: string;
 
   /**
-   * True for the models that an empty `model` parameter selects: one encoder, one grader and one judge.
+   * True for the models that an empty `model` parameter selects. One encoder, one grader and one judge are defaults.
    *
    * @generated from field: bool is_default = 6;
    */
@@ -71,7 +71,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   dims: number;
 
   /**
-   * Longer texts are cut at this length, with WARNING_TRUNCATED.
+   * Maximum length of a text, in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED.
    *
    * @generated from field: uint32 max_tokens = 8;
    */
@@ -83,7 +83,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   licence: string;
 
   /**
-   * Numeric class: fp32-cpu, … It is part of the digest: scores of different classes never share cache entries.
+   * Numeric class, such as fp32-cpu. The digest includes it, so scores of different classes never share cache entries.
    *
    * @generated from field: string numeric_class = 10;
    */
@@ -97,14 +97,15 @@ export type Model = Message<"gradewire.v1.Model"> & {
   kind: string;
 
   /**
-   * Notes to read before use: for tests only, agrees less with annotators than a cheaper metric, …
+   * Notes to read before use, such as "for tests only" or "agrees less with annotators than a cheaper metric".
    *
    * @generated from field: repeated string remarks = 12;
    */
   remarks: string[];
 
   /**
-   * Metrics that an encoder cannot compute, by name, with the reason: correctness without a fit, bertscore without token vectors.
+   * Reason by metric, for metrics that an encoder cannot compute: correctness without a fit, bertscore without token
+   * vectors.
    *
    * @generated from field: map<string, string> without_metrics = 13;
    */
@@ -228,7 +229,7 @@ export type Metric = Message<"gradewire.v1.Metric"> & {
   needsJudge: boolean;
 
   /**
-   * Comparison with cheaper metrics, if measured; read it before you pay for this one.
+   * Comparison with cheaper metrics, if measured. Read it before you pay for this metric.
    *
    * @generated from field: string advice = 13;
    */
@@ -264,14 +265,14 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxMetricsPerRequest: number;
 
   /**
-   * An item with more is STATUS_INVALID_INPUT.
+   * An item with more references is STATUS_INVALID_INPUT.
    *
    * @generated from field: uint32 max_references_per_item = 3;
    */
   maxReferencesPerItem: number;
 
   /**
-   * Sum of all strings of an item, in UTF-8; a larger item is STATUS_INVALID_INPUT.
+   * Maximum size of an item's strings together, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT.
    *
    * @generated from field: uint64 max_item_bytes = 4;
    */
@@ -283,16 +284,15 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxMessageBytes: bigint;
 
   /**
-   * Items of one stream in progress at a time.
+   * Maximum number of a stream's items in progress at a time.
    *
    * @generated from field: uint32 stream_window_items = 6;
    */
   streamWindowItems: number;
 
   /**
-   * Maximum number of windows of a prediction that smile compares, within its first max_prediction_words words. The first window
-   * of each
-   * reference length always counts, even beyond max_windows.
+   * Maximum number of windows that smile compares in the first max_prediction_words words of a prediction. The first
+   * window of each reference length always counts, even beyond this maximum.
    *
    * @generated from field: uint32 max_windows = 7;
    */
@@ -369,7 +369,7 @@ export enum ModelState {
   LOADED = 1,
 
   /**
-   * In the model repository; the first use loads it.
+   * In the model repository, but not loaded. The first use loads it.
    *
    * @generated from enum value: MODEL_STATE_BUILT = 2;
    */
@@ -403,7 +403,7 @@ export const ModelStateSchema: GenEnum<ModelState> = /*@__PURE__*/
  */
 export const Models: GenService<{
   /**
-   * List models, metrics and limits. Cheap enough to call at the start of every job.
+   * List models, metrics and limits. The call is cheap, so you can make it at the start of every job.
    *
    * @generated from rpc gradewire.v1.Models.List
    */

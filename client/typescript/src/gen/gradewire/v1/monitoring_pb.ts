@@ -26,7 +26,8 @@ export const SnapshotRequestSchema: GenMessage<SnapshotRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_monitoring, 0);
 
 /**
- * Calls are those of all services except this one. The metrics in docs/operate/prometheus.md count the same way.
+ * Counts include the calls of all services except this service. The metrics in docs/operate/prometheus.md count the
+ * same way.
  *
  * @generated from message gradewire.v1.SnapshotResponse
  */
@@ -53,7 +54,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   degraded: string[];
 
   /**
-   * Finished calls, and those of them with a code other than OK.
+   * Finished calls, and the number of them that ended with a code other than OK.
    *
    * @generated from field: uint64 calls = 4;
    */
@@ -70,7 +71,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   callsInFlight: number;
 
   /**
-   * Items and entries received, and items that hold a permit now.
+   * Items and entries received, and the number of them in progress now.
    *
    * @generated from field: uint64 items = 7;
    */
@@ -82,9 +83,8 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   itemsInFlight: number;
 
   /**
-   * Histogram of call durations: increasing upper bounds in seconds, and the calls in each bucket. There is one more count than
-   * bounds,
-   * for calls above the last bound.
+   * Histogram of call durations: increasing upper bounds in seconds, and the number of calls in each bucket. The last
+   * count is for calls above the last bound.
    *
    * @generated from field: repeated double latency_bounds_s = 9;
    */
@@ -96,21 +96,21 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   latencyCounts: bigint[];
 
   /**
-   * Answered texts by source: "memory", "disk", "redis", "joined", "computed".
+   * Number of answered texts by source: "memory", "disk", "redis", "joined", "computed".
    *
    * @generated from field: map<string, uint64> texts_by_source = 11;
    */
   textsBySource: { [key: string]: bigint };
 
   /**
-   * Predicted wait of a small request now.
+   * Predicted wait in seconds if a small request arrived now.
    *
    * @generated from field: double admission_wait_s = 12;
    */
   admissionWaitS: number;
 
   /**
-   * Seconds for which small requests have been refused; 0 without overload.
+   * Seconds since the server began to refuse small requests; 0 without overload.
    *
    * @generated from field: double overload_s = 13;
    */
@@ -146,15 +146,15 @@ export const SnapshotResponseSchema: GenMessage<SnapshotResponse> = /*@__PURE__*
   messageDesc(file_gradewire_v1_monitoring, 1);
 
 /**
- * Reports the server's state, to callers that may see all tenants together.
+ * Reports the server's state, to callers that may see the totals of all tenants.
  *
  * @generated from service gradewire.v1.Monitoring
  */
 export const Monitoring: GenService<{
   /**
-   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin. Cheap
-   * enough to
-   * call every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE as Scoring.Score.
+   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
+   * The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
+   * Scoring.Score.
    *
    * @generated from rpc gradewire.v1.Monitoring.Snapshot
    */

@@ -31,9 +31,9 @@ export type ReferenceEntry = Message<"gradewire.v1.ReferenceEntry"> & {
   references: string[];
 
   /**
-   * Same as Item.synthetic_answers; kept durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer: another answer for
-   * the same
-   * question and reference fails the entry (STATUS_INVALID_INPUT), so the name of a set always means the same scores.
+   * Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer, so its
+   * name always means the same scores. An entry with a different answer for the same question and reference fails
+   * (STATUS_INVALID_INPUT).
    *
    * @generated from field: repeated string synthetic_answers = 3;
    */
@@ -52,7 +52,7 @@ export const ReferenceEntrySchema: GenMessage<ReferenceEntry> = /*@__PURE__*/
  */
 export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   /**
-   * At most Limits.max_items_per_request; a larger set is sent in several calls under one reference_set.
+   * At most Limits.max_items_per_request. Send a larger set in several calls under one reference_set.
    *
    * @generated from field: repeated gradewire.v1.ReferenceEntry entries = 1;
    */
@@ -66,11 +66,10 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   metrics: MetricSpec[];
 
   /**
-   * Name of the set, at most 256 bytes, not ending in "@" and 8 or more hex digits. You can add to a set unless it is immutable,
-   * but
-   * never change its content. Empty: 32 hex digits over the content of this call, plus judge and prompt if they write synthetic
-   * answers.
-   * The client library names sets by the content of all its calls.
+   * Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
+   * is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
+   * of this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
+   * content of all calls for the set.
    *
    * @generated from field: string reference_set = 3;
    */
@@ -84,20 +83,18 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   generate?: SyntheticGeneration | undefined;
 
   /**
-   * Freeze the set's corpus: it has these entries and no others. If the name already has other content, the server refuses the
-   * call with
-   * INVALID_ARGUMENT before it stores anything. It keeps such a corpus for all metrics. An entry that cannot be read or graded
-   * refuses
-   * the call, because an immutable set must be complete.
+   * Freeze the set's corpus: it has exactly these entries. If the set already has different content, the server refuses
+   * the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
+   * immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
    *
    * @generated from field: bool immutable = 5;
    */
   immutable: boolean;
 
   /**
-   * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the set in
-   * several
-   * calls; a last call without entries then reports if the set is complete. Empty: this call has all entries.
+   * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
+   * set in several calls. A last call without entries then reports if the set is complete. Empty means that this call
+   * has all entries.
    *
    * @generated from field: string expected_digest = 6;
    */
@@ -112,7 +109,8 @@ export const PrepareRequestSchema: GenMessage<PrepareRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_references, 1);
 
 /**
- * Options for writing missing synthetic answers: one sentence for each reference, written once and kept by the set.
+ * Options for writing missing synthetic answers. The judge writes one sentence for each reference, once, and the set
+ * keeps it.
  *
  * @generated from message gradewire.v1.SyntheticGeneration
  */
@@ -147,7 +145,7 @@ export const SyntheticGenerationSchema: GenMessage<SyntheticGeneration> = /*@__P
   messageDesc(file_gradewire_v1_references, 2);
 
 /**
- * The synthetic answers that a set holds for an entry.
+ * The synthetic answers that a set has for an entry.
  *
  * @generated from message gradewire.v1.EntrySyntheticAnswers
  */
@@ -223,7 +221,7 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   entriesTotal: number;
 
   /**
-   * Texts so far, by source.
+   * Number of strings processed so far, by source.
    *
    * @generated from field: gradewire.v1.CacheHits cache_hits = 4;
    */
@@ -265,30 +263,30 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   syntheticAnswersGenerated: number;
 
   /**
-   * References that stand for themselves, because the judge found no good sentence in two tries or must not see them. Includes
-   * those of
-   * earlier calls; `failures` names them (STATUS_UNPARSABLE).
+   * References that serve as their own synthetic answers, because the judge wrote no good sentence in two tries or must
+   * not see them. Includes references from earlier calls; `failures` lists them (STATUS_UNPARSABLE).
    *
    * @generated from field: uint32 synthetic_answers_fallback = 10;
    */
   syntheticAnswersFallback: number;
 
   /**
-   * Answers of the entries finished since the last message, with SyntheticGeneration.return_answers.
+   * Synthetic answers for entries finished since the last message, with SyntheticGeneration.return_answers.
    *
    * @generated from field: repeated gradewire.v1.EntrySyntheticAnswers synthetic_answers = 11;
    */
   syntheticAnswers: EntrySyntheticAnswers[];
 
   /**
-   * Judge and prompt of the synthetic answers, under the name "synthetic"; in the last message.
+   * Judge and prompt that wrote the synthetic answers, under the name "synthetic"; in the last message.
    *
    * @generated from field: gradewire.v1.Provenance generation = 12;
    */
   generation?: Provenance | undefined;
 
   /**
-   * 32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete immutable set.
+   * 32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete
+   * immutable set.
    *
    * @generated from field: string corpus_digest = 13;
    */
@@ -309,11 +307,11 @@ export const PrepareProgressSchema: GenMessage<PrepareProgress> = /*@__PURE__*/
  */
 export const References: GenService<{
   /**
-   * Register a reference set and fill the cache with all that the named metrics need. Streams progress; the last message has
-   * complete = true. Idempotent: a repeated call computes nothing. Resumable: after a failure, call again; finished work is in
-   * the cache.
-   * A faulty entry is a failure in the progress, while the others go on. Waits in line if too much is in flight.
-   * Errors: those of Scoring.Score.
+   * Register a reference set and fill the cache with everything that the named metrics need. The server streams
+   * progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
+   * finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
+   * much is in flight, the call waits for its turn.
+   * Errors: the same as for Scoring.Score.
    *
    * @generated from rpc gradewire.v1.References.Prepare
    */

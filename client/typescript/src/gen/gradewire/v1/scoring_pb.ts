@@ -19,25 +19,23 @@ export const file_gradewire_v1_scoring: GenFile = /*@__PURE__*/
  */
 export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
   /**
-   * At most Limits.max_items_per_request. May be empty: then the response is empty too.
+   * At most Limits.max_items_per_request. If empty, the response is empty too.
    *
    * @generated from field: repeated gradewire.v1.Item items = 1;
    */
   items: Item[];
 
   /**
-   * At least one, each with exactly one kind of parameters. An empty request may leave it out.
+   * At least one metric; a request without items needs none.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
   metrics: MetricSpec[];
 
   /**
-   * Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and CORPUS_PREPARED. With
-   * NAME@DIGEST
-   * (8 to 32 of the hex digits of Provenance.corpus_digest), another corpus of the set is INVALID_ARGUMENT. A call keeps the
-   * corpus with
-   * which it began.
+   * Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and
+   * CORPUS_PREPARED. With NAME@DIGEST (8 to 32 of the hex digits of Provenance.corpus_digest), the call is
+   * INVALID_ARGUMENT if the set has a different corpus. A call uses the same corpus from start to end.
    *
    * @generated from field: string reference_set = 3;
    */
@@ -51,7 +49,8 @@ export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
   omitDiagnostics: boolean;
 
   /**
-   * Can only lower the priority. By default, a small request goes before bulk work (streams, preparations, large requests).
+   * PRIORITY_BULK lowers the request's priority. By default, a small request goes before bulk work (streams,
+   * preparations, large requests).
    *
    * @generated from field: gradewire.v1.Priority priority = 5;
    */
@@ -82,14 +81,15 @@ export type ItemResult = Message<"gradewire.v1.ItemResult"> & {
   id: string;
 
   /**
-   * Score: one per metric, in the order of ScoreRequest.metrics. ScoreStream: the finished ones.
+   * Score returns one result per metric, in the order of ScoreRequest.metrics; ScoreStream returns the finished
+   * results.
    *
    * @generated from field: repeated gradewire.v1.MetricResult results = 3;
    */
   results: MetricResult[];
 
   /**
-   * True if no further result of this item follows; always true in Score.
+   * True if this item has no more results to come; always true in Score.
    *
    * @generated from field: bool complete = 4;
    */
@@ -113,7 +113,7 @@ export type ScoreResponse = Message<"gradewire.v1.ScoreResponse"> & {
   items: ItemResult[];
 
   /**
-   * One per metric of the request, in its order.
+   * One per metric, in the order of ScoreRequest.metrics.
    *
    * @generated from field: repeated gradewire.v1.Provenance provenance = 2;
    */
@@ -189,7 +189,7 @@ export type ScoreStreamRequest = Message<"gradewire.v1.ScoreStreamRequest"> & {
    */
   kind: {
     /**
-     * The first message, and only that one.
+     * Only in the first message.
      *
      * @generated from field: gradewire.v1.ScoreStreamConfig config = 1;
      */
@@ -221,7 +221,7 @@ export type ScoreStreamResponse = Message<"gradewire.v1.ScoreStreamResponse"> & 
   items: ItemResult[];
 
   /**
-   * In the first message, which the server sends before it reads items; empty in the others.
+   * Only in the first message. The server sends this message before it reads items.
    *
    * @generated from field: repeated gradewire.v1.Provenance provenance = 2;
    */
@@ -242,14 +242,14 @@ export const ScoreStreamResponseSchema: GenMessage<ScoreStreamResponse> = /*@__P
  */
 export enum Priority {
   /**
-   * By size: a small request goes before bulk work, a large one takes turns with it.
+   * By size: a small request goes before bulk work, and a large request takes turns with bulk work.
    *
    * @generated from enum value: PRIORITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Take turns with bulk work, even if small: for requests that nobody waits for.
+   * Take turns with bulk work, even if the request is small. Use this if nobody waits for the response.
    *
    * @generated from enum value: PRIORITY_BULK = 1;
    */
@@ -269,17 +269,15 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
  */
 export const Scoring: GenService<{
   /**
-   * Score items x metrics. Results come in the order of the items. A bad item fails alone.
-   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, a string that is not UTF-8: names the field; a
-   * response
-   * larger than Limits.max_message_bytes: says how many items fit);
+   * Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
+   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
+   * error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
    * RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-   * FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED;
-   * UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, unfinished work becomes
-   * STATUS_TIMEOUT,
-   * and finished results are returned. The texts of a batch are computed longest first, so its items tend to finish together: a
-   * much too
-   * short deadline times out most of them, not the last few.
+   * FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
+   * UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
+   * server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
+   * first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
+   * a few.
    *
    * @generated from rpc gradewire.v1.Scoring.Score
    */
@@ -289,12 +287,10 @@ export const Scoring: GenService<{
     output: typeof ScoreResponseSchema;
   },
   /**
-   * First message: config. Then items, up to Limits.max_items_per_request a message. The server sends each result when it is
-   * done, not
-   * in order. Errors as Score; each ends the stream, but results already sent are valid.
-   * The server stops reading while Limits.stream_window_items items of the stream are in progress, so a slow reader or encoder
-   * slows
-   * the writer down instead of filling memory.
+   * The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
+   * sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
+   * results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
+   * in progress, so a slow reader or encoder slows the writer down instead of filling memory.
    *
    * @generated from rpc gradewire.v1.Scoring.ScoreStream
    */

@@ -13,7 +13,8 @@ export const file_gradewire_v1_types: GenFile = /*@__PURE__*/
   fileDesc("ChhncmFkZXdpcmUvdjEvdHlwZXMucHJvdG8SDGdyYWRld2lyZS52MSJECgVJbWFnZRIOCgRkYXRhGAEgASgMSAASDQoDdXJpGAIgASgJSAASEgoKbWVkaWFfdHlwZRgDIAEoCUIICgZzb3VyY2UivgEKBEl0ZW0SCgoCaWQYASABKAkSEAoIcXVlc3Rpb24YAiABKAkSEgoKcmVmZXJlbmNlcxgDIAMoCRISCgpwcmVkaWN0aW9uGAQgASgJEhkKEXN5bnRoZXRpY19hbnN3ZXJzGAUgAygJEg8KB2NhcHRpb24YBiABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlItkJCgpNZXRyaWNTcGVjEi4KBXNtaWxlGAEgASgLMh0uZ3JhZGV3aXJlLnYxLlNtaWxlUGFyYW1ldGVyc0gAEi4KBXNiZXJ0GAQgASgLMh0uZ3JhZGV3aXJlLnYxLlNiZXJ0UGFyYW1ldGVyc0gAEiwKBHNmdmUYBSABKAsyHC5ncmFkZXdpcmUudjEuU2Z2ZVBhcmFtZXRlcnNIABI2CgliZXJ0c2NvcmUYBiABKAsyIS5ncmFkZXdpcmUudjEuQmVydHNjb3JlUGFyYW1ldGVyc0gAEjkKC2V4YWN0X21hdGNoGAIgASgLMiIuZ3JhZGV3aXJlLnYxLkV4YWN0TWF0Y2hQYXJhbWV0ZXJzSAASNwoKZWFzeV9tYXRjaBgDIAEoCzIhLmdyYWRld2lyZS52MS5FYXN5TWF0Y2hQYXJhbWV0ZXJzSAASPQoNbGV4aWNhbF9tYXRjaBgJIAEoCzIkLmdyYWRld2lyZS52MS5MZXhpY2FsTWF0Y2hQYXJhbWV0ZXJzSAASOQoLdmFsdWVfbWF0Y2gYDyABKAsyIi5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcmFtZXRlcnNIABI7Cgx2cWFfYWNjdXJhY3kYByABKAsyIy5ncmFkZXdpcmUudjEuVnFhQWNjdXJhY3lQYXJhbWV0ZXJzSAASRAoRc29mdF92cWFfYWNjdXJhY3kYCCABKAsyJy5ncmFkZXdpcmUudjEuU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVyc0gAEjEKB3JvdWdlX2wYCiABKAsyHi5ncmFkZXdpcmUudjEuUm91Z2VMUGFyYW1ldGVyc0gAEiwKBGJsZXUYCyABKAsyHC5ncmFkZXdpcmUudjEuQmxldVBhcmFtZXRlcnNIABIwCgZtZXRlb3IYDCABKAsyHi5ncmFkZXdpcmUudjEuTWV0ZW9yUGFyYW1ldGVyc0gAEi4KBWNpZGVyGA0gASgLMh0uZ3JhZGV3aXJlLnYxLkNpZGVyUGFyYW1ldGVyc0gAEjoKC2NvcnJlY3RuZXNzGA4gASgLMiMuZ3JhZGV3aXJlLnYxLkNvcnJlY3RuZXNzUGFyYW1ldGVyc0gAEjAKBmdyYWRlchgQIAEoCzIeLmdyYWRld2lyZS52MS5HcmFkZXJQYXJhbWV0ZXJzSAASLAoEbGF2ZRgUIAEoCzIcLmdyYWRld2lyZS52MS5MYXZlUGFyYW1ldGVyc0gAEjkKC2p1ZGdlX2dyYWRlGBUgASgLMiIuZ3JhZGV3aXJlLnYxLkp1ZGdlR3JhZGVQYXJhbWV0ZXJzSAASQwoQanVkZ2Vfc2ltaWxhcml0eRgWIAEoCzInLmdyYWRld2lyZS52MS5KdWRnZVNpbWlsYXJpdHlQYXJhbWV0ZXJzSAASPQoNanVkZ2VfdmVyZGljdBgXIAEoCzIkLmdyYWRld2lyZS52MS5KdWRnZVZlcmRpY3RQYXJhbWV0ZXJzSAASLAoEYXV0bxgYIAEoCzIcLmdyYWRld2lyZS52MS5BdXRvUGFyYW1ldGVyc0gAEjIKB2NvbXBhcmUYKCABKAsyHy5ncmFkZXdpcmUudjEuQ29tcGFyZVBhcmFtZXRlcnNIAEIICgZtZXRyaWNKBAgZEChKBAgpEDIi0wEKD1NtaWxlUGFyYW1ldGVycxIpCgZwcmVzZXQYASABKA4yGS5ncmFkZXdpcmUudjEuU21pbGVQcmVzZXQSLgoJc3ludGhldGljGAIgASgOMhsuZ3JhZGV3aXJlLnYxLlN5bnRoZXRpY01vZGUSHAoPc2VudGVuY2Vfd2VpZ2h0GAMgASgBSACIAQESDQoFbW9kZWwYBCABKAkSFgoJdGhyZXNob2xkGAUgASgBSAGIAQFCEgoQX3NlbnRlbmNlX3dlaWdodEIMCgpfdGhyZXNob2xkIhYKFEV4YWN0TWF0Y2hQYXJhbWV0ZXJzIhUKE0Vhc3lNYXRjaFBhcmFtZXRlcnMiFgoUVmFsdWVNYXRjaFBhcmFtZXRlcnMiRgoPU2JlcnRQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJEhYKCXRocmVzaG9sZBgCIAEoAUgAiAEBQgwKCl90aHJlc2hvbGQiRQoOU2Z2ZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFgoJdGhyZXNob2xkGAIgASgBSACIAQFCDAoKX3RocmVzaG9sZCLbAQoTQmVydHNjb3JlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgdtZWFzdXJlGAIgASgOMhUuZ3JhZGV3aXJlLnYxLk1lYXN1cmUSEgoFbGF5ZXIYAyABKA1IAIgBARIhCgNpZGYYBCABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzEg8KB3Jlc2NhbGUYBSABKAgSFQoNd2l0aF9xdWVzdGlvbhgGIAEoCBIWCgl0aHJlc2hvbGQYByABKAFIAYgBAUIICgZfbGF5ZXJCDAoKX3RocmVzaG9sZCKfAQoVVnFhQWNjdXJhY3lQYXJhbWV0ZXJzEi0KCWNvbnNlbnN1cxgBIAEoDjIaLmdyYWRld2lyZS52MS5WcWFDb25zZW5zdXMSGAoLdmVyZGljdF9jdXQYAiABKAFIAIgBARItCglub3JtYWxpc2UYAyABKA4yGi5ncmFkZXdpcmUudjEuVnFhTm9ybWFsaXNlQg4KDF92ZXJkaWN0X2N1dCKjAQoZU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVycxItCgljb25zZW5zdXMYASABKA4yGi5ncmFkZXdpcmUudjEuVnFhQ29uc2Vuc3VzEhgKC3ZlcmRpY3RfY3V0GAIgASgBSACIAQESLQoJbm9ybWFsaXNlGAMgASgOMhouZ3JhZGV3aXJlLnYxLlZxYU5vcm1hbGlzZUIOCgxfdmVyZGljdF9jdXQiGAoWTGV4aWNhbE1hdGNoUGFyYW1ldGVycyJIChBSb3VnZUxQYXJhbWV0ZXJzEiYKB21lYXN1cmUYASABKA4yFS5ncmFkZXdpcmUudjEuTWVhc3VyZRIMCgRzdGVtGAIgASgIIjYKDkJsZXVQYXJhbWV0ZXJzEhYKCW1heF9uZ3JhbRgBIAEoDUgAiAEBQgwKCl9tYXhfbmdyYW0imgEKEE1ldGVvclBhcmFtZXRlcnMSLgoIc3lub255bXMYASABKA4yHC5ncmFkZXdpcmUudjEuTWV0ZW9yU3lub255bXMSEgoFYWxwaGEYAiABKAFIAIgBARIRCgRiZXRhGAMgASgBSAGIAQESEgoFZ2FtbWEYBCABKAFIAogBAUIICgZfYWxwaGFCBwoFX2JldGFCCAoGX2dhbW1hIjcKD0NpZGVyUGFyYW1ldGVycxIkCgZjb3JwdXMYASABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzIoIBChVDb3JyZWN0bmVzc1BhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFwoKY29uZmlkZW5jZRgCIAEoAUgAiAEBEhUKDWZlYXR1cmVzX29ubHkYAyABKAgSCwoDZml0GAQgASgJEg4KBmdyYWRlchgFIAEoCUINCgtfY29uZmlkZW5jZSIhChBHcmFkZXJQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJIswDCg5MYXZlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRIkCgRtb2RlGAIgASgOMhYuZ3JhZGV3aXJlLnYxLkxhdmVNb2RlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxI0Cg5kZW1vbnN0cmF0aW9ucxgFIAEoDjIcLmdyYWRld2lyZS52MS5EZW1vbnN0cmF0aW9ucxIPCgdjYXB0aW9uGAYgASgIEh0KEHJlZmVyZW5jZV9maWx0ZXIYByABKAFIAIgBARIOCgZwcm9tcHQYCCABKAkSMQoKcmVmZXJlbmNlcxgJIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSEgoFc2hvdHMYCiABKA1IAYgBARIoCgZwcmVzZXQYCyABKA4yGC5ncmFkZXdpcmUudjEuTGF2ZVByZXNldBInCgVndWFyZBgMIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkQhMKEV9yZWZlcmVuY2VfZmlsdGVyQggKBl9zaG90cyKjAgoUSnVkZ2VHcmFkZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSJwoFc3R5bGUYAiABKA4yGC5ncmFkZXdpcmUudjEuR3JhZGVTdHlsZRInCgV2YWx1ZRgDIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEi0KBmJpbmFyeRgEIAEoDjIdLmdyYWRld2lyZS52MS5CaW5hcnlRdWVzdGlvbnMSDgoGcHJvbXB0GAUgASgJEg8KB2NhcHRpb24YBiABKAgSMQoKcmVmZXJlbmNlcxgHIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSJwoFZ3VhcmQYCCABKA4yGC5ncmFkZXdpcmUudjEuSnVkZ2VHdWFyZCLQAQoZSnVkZ2VTaW1pbGFyaXR5UGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgV2YWx1ZRgCIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEg4KBnByb21wdBgDIAEoCRIPCgdjYXB0aW9uGAQgASgIEjEKCnJlZmVyZW5jZXMYBSABKA4yHS5ncmFkZXdpcmUudjEuU2hvd25SZWZlcmVuY2VzEicKBWd1YXJkGAYgASgOMhguZ3JhZGV3aXJlLnYxLkp1ZGdlR3VhcmQitgIKFkp1ZGdlVmVyZGljdFBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSKQoFc3R5bGUYAiABKA4yGi5ncmFkZXdpcmUudjEuVmVyZGljdFN0eWxlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxIOCgZwcm9tcHQYBSABKAkSDwoHY2FwdGlvbhgGIAEoCBIxCgpyZWZlcmVuY2VzGAcgASgOMh0uZ3JhZGV3aXJlLnYxLlNob3duUmVmZXJlbmNlcxINCgVpbWFnZRgIIAEoCBInCgVndWFyZBgJIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkIsABChFDb21wYXJlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgRtb2RlGAIgASgOMhkuZ3JhZGV3aXJlLnYxLkNvbXBhcmVNb2RlEi8KCGRlY2lzaW9uGAMgASgOMh0uZ3JhZGV3aXJlLnYxLkNvbXBhcmVEZWNpc2lvbhISCgpyZWZlcmVuY2VzGAQgASgIEg8KB2NhcHRpb24YBSABKAgSDQoFaW1hZ2UYBiABKAgSDgoGcHJvbXB0GAcgASgJIowCCg5BdXRvUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgVqdWRnZRgCIAEoDjIXLmdyYWRld2lyZS52MS5BdXRvSnVkZ2USEwoLanVkZ2VfbW9kZWwYAyABKAkSEQoEcmlzaxgEIAEoAUgAiAEBEhkKDGp1ZGdlX2J1ZGdldBgFIAEoAUgBiAEBEhMKBnNhbXBsZRgGIAEoAUgCiAEBEhgKC3NhbXBsZV9zZWVkGAcgASgNSAOIAQESDwoHY2FwdGlvbhgIIAEoCBILCgNmaXQYCSABKAlCBwoFX3Jpc2tCDwoNX2p1ZGdlX2J1ZGdldEIJCgdfc2FtcGxlQg4KDF9zYW1wbGVfc2VlZCLKAgoKUHJvdmVuYW5jZRIoCgZtZXRyaWMYASABKAsyGC5ncmFkZXdpcmUudjEuTWV0cmljU3BlYxIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKA0SDQoFbW9kZWwYBCABKAkSFAoMbW9kZWxfZGlnZXN0GAUgASgJEgwKBGxpbmUYBiABKAkSFQoNcmVmZXJlbmNlX3NldBgHIAEoCRIOCgZwcm9tcHQYCCABKAkSFQoNcHJvbXB0X2RpZ2VzdBgJIAEoCRITCgtjYWxpYnJhdGlvbhgKIAEoCRIVCg1jb3JwdXNfZGlnZXN0GAsgASgJEhMKC2p1ZGdlX21vZGVsGAwgASgJEhQKDGp1ZGdlX2RpZ2VzdBgNIAEoCRIUCgxncmFkZXJfbW9kZWwYDiABKAkSFQoNZ3JhZGVyX2RpZ2VzdBgPIAEoCSJaCglDYWNoZUhpdHMSDgoGbWVtb3J5GAEgASgNEgwKBGRpc2sYAiABKA0SDQoFcmVkaXMYAyABKA0SDgoGam9pbmVkGAQgASgNEhAKCGNvbXB1dGVkGAUgASgNIlMKBlRpbWluZxIPCgdxdWV1ZV9zGAEgASgBEg8KB2NhY2hlX3MYAiABKAESEgoKdG9rZW5pemVfcxgDIAEoARITCgtpbmZlcmVuY2VfcxgEIAEoASLeAQoKU21pbGVQYXJ0cxIQCghzZW50ZW5jZRgBIAEoARIPCgdrZXl3b3JkGAIgASgBEg0KBWV4YWN0GAMgASgBEg8KB2xleGljYWwYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSCwoDYmluGAYgASgNEg8KB2NvcnJlY3QYByABKAgSGgoNaGFybW9uaWNfbWVhbhgIIAEoAUgAiAEBEhoKDXZhbHVlX291dGNvbWUYCSABKAlIAYgBAUIQCg5faGFybW9uaWNfbWVhbkIQCg5fdmFsdWVfb3V0Y29tZSJPCg5CZXJ0c2NvcmVQYXJ0cxIRCglwcmVjaXNpb24YASABKAESDgoGcmVjYWxsGAIgASgBEgoKAmYxGAMgASgBEg4KBmNvcnB1cxgEIAEoCSJNCghWcWFQYXJ0cxIQCghhZ3JlZWluZxgBIAEoDRISCgphbm5vdGF0b3JzGAIgASgNEhsKE2NvbXBhcmVkX3ByZWRpY3Rpb24YAyABKAki3gEKD1ZhbHVlTWF0Y2hQYXJ0cxIOCgZ3YW50ZWQYASABKA0SDQoFZm91bmQYAiABKA0SFAoMY29udHJhZGljdGVkGAMgASgNEg8KB21pc3NpbmcYBCABKA0SDwoHY29hcnNlchgFIAEoDRINCgVleHRyYRgGIAEoDRI3CgVraW5kcxgHIAMoCzIoLmdyYWRld2lyZS52MS5WYWx1ZU1hdGNoUGFydHMuS2luZHNFbnRyeRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPAoLUm91Z2VMUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIKCgJmMRgDIAEoASJrCglCbGV1UGFydHMSEgoKcHJlY2lzaW9ucxgBIAMoARIXCg9icmV2aXR5X3BlbmFsdHkYAiABKAESGAoQcHJlZGljdGlvbl93b3JkcxgDIAEoDRIXCg9yZWZlcmVuY2Vfd29yZHMYBCABKA0iYgoLTWV0ZW9yUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIPCgdwZW5hbHR5GAMgASgBEg8KB21hdGNoZXMYBCABKA0SDgoGY2h1bmtzGAUgASgNIi4KCkNpZGVyUGFydHMSEAoIYnlfb3JkZXIYASADKAESDgoGY29ycHVzGAIgASgJIsoCCgpKdWRnZVBhcnRzEhIKBXZhbHVlGAEgASgBSACIAQESDgoGbGFiZWxzGAIgAygJEhUKDXByb2JhYmlsaXRpZXMYAyADKAESHAoPeWVzX3Byb2JhYmlsaXR5GAQgASgBSAGIAQESFwoKbGFiZWxfbWFzcxgFIAEoAUgCiAEBEg4KBnJlYXNvbhgGIAEoCRISCgpkZWNpZGVkX2J5GAcgASgJEhYKDmRlbW9uc3RyYXRpb25zGAggASgJEhUKDXByb21wdF90b2tlbnMYCSABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgKIAEoDRIcCg9vdGhlcl9rZXlfc2NvcmUYCyABKAFIA4gBAUIICgZfdmFsdWVCEgoQX3llc19wcm9iYWJpbGl0eUINCgtfbGFiZWxfbWFzc0ISChBfb3RoZXJfa2V5X3Njb3JlIpoDChBDb3JyZWN0bmVzc1BhcnRzEg0KBXNtaWxlGAEgASgBEhAKCHNlbnRlbmNlGAIgASgBEg8KB2tleXdvcmQYAyABKAESDQoFZXhhY3QYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSPgoIZmVhdHVyZXMYBiADKAsyLC5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0cy5GZWF0dXJlc0VudHJ5EhYKCXVuY2VydGFpbhgHIAEoCEgAiAEBEhcKCmJhbmRfbG93ZXIYCCABKAFIAYgBARIXCgpiYW5kX3VwcGVyGAkgASgBSAKIAQESCwoDZml0GAogASgJEhUKCGRpc3RhbmNlGAsgASgBSAOIAQESGAoQdW5jZXJ0YWluX3JlYXNvbhgMIAEoCRovCg1GZWF0dXJlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCDAoKX3VuY2VydGFpbkINCgtfYmFuZF9sb3dlckINCgtfYmFuZF91cHBlckILCglfZGlzdGFuY2UiPwoLR3JhZGVyUGFydHMSDQoFbG9naXQYASABKAESDgoGcGllY2VzGAIgASgNEhEKCXRydW5jYXRlZBgDIAEoCCK1AgoJQXV0b1BhcnRzEhIKCmRlY2lkZWRfYnkYASABKAkSDgoGcmVhc29uGAIgASgJEhgKC3Byb2JhYmlsaXR5GAMgASgBSACIAQESFwoKYmFuZF9sb3dlchgEIAEoAUgBiAEBEhcKCmJhbmRfdXBwZXIYBSABKAFIAogBARIPCgdzYW1wbGVkGAYgASgIEhQKDGp1ZGdlX3N0YXR1cxgHIAEoCRIYCgtqdWRnZV9zY29yZRgIIAEoAUgDiAEBEhoKDWp1ZGdlX2NvcnJlY3QYCSABKAhIBIgBARILCgNmaXQYCiABKAlCDgoMX3Byb2JhYmlsaXR5Qg0KC19iYW5kX2xvd2VyQg0KC19iYW5kX3VwcGVyQg4KDF9qdWRnZV9zY29yZUIQCg5fanVkZ2VfY29ycmVjdCKmBwoMTWV0cmljUmVzdWx0EhQKDG1ldHJpY19pbmRleBgBIAEoDRISCgVzY29yZRgCIAEoAUgBiAEBEiQKBnN0YXR1cxgDIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgEIAEoCRInCgh3YXJuaW5ncxgFIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEh4KEW1hdGNoZWRfcmVmZXJlbmNlGAYgASgNSAKIAQESKQoFc21pbGUYByABKAsyGC5ncmFkZXdpcmUudjEuU21pbGVQYXJ0c0gAEjEKCWJlcnRzY29yZRgJIAEoCzIcLmdyYWRld2lyZS52MS5CZXJ0c2NvcmVQYXJ0c0gAEiUKA3ZxYRgKIAEoCzIWLmdyYWRld2lyZS52MS5WcWFQYXJ0c0gAEiwKB3JvdWdlX2wYCyABKAsyGS5ncmFkZXdpcmUudjEuUm91Z2VMUGFydHNIABInCgRibGV1GAwgASgLMhcuZ3JhZGV3aXJlLnYxLkJsZXVQYXJ0c0gAEisKBm1ldGVvchgNIAEoCzIZLmdyYWRld2lyZS52MS5NZXRlb3JQYXJ0c0gAEikKBWNpZGVyGA4gASgLMhguZ3JhZGV3aXJlLnYxLkNpZGVyUGFydHNIABIpCgVqdWRnZRgRIAEoCzIYLmdyYWRld2lyZS52MS5KdWRnZVBhcnRzSAASNQoLY29ycmVjdG5lc3MYEyABKAsyHi5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0c0gAEicKBGF1dG8YFCABKAsyFy5ncmFkZXdpcmUudjEuQXV0b1BhcnRzSAASNAoLdmFsdWVfbWF0Y2gYFSABKAsyHS5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcnRzSAASKwoGZ3JhZGVyGBYgASgLMhkuZ3JhZGV3aXJlLnYxLkdyYWRlclBhcnRzSAASFAoHY29ycmVjdBgIIAEoCEgDiAEBEisKCmNhY2hlX2hpdHMYDyABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgQIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgSIAEoAUgEiAEBQgcKBXBhcnRzQggKBl9zY29yZUIUChJfbWF0Y2hlZF9yZWZlcmVuY2VCCgoIX2NvcnJlY3RCEAoOX3JldHJ5X2FmdGVyX3MqyQIKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABINCglTVEFUVVNfT0sQARIYChRTVEFUVVNfSU5WQUxJRF9JTlBVVBACEhsKF1NUQVRVU19FTVBUWV9QUkVESUNUSU9OEAMSHAoYU1RBVFVTX0lOVkFMSURfUEFSQU1FVEVSEAQSHAoYU1RBVFVTX01PREVMX1VOQVZBSUxBQkxFEAUSFwoTU1RBVFVTX05PVF9QUkVQQVJFRBAGEhYKElNUQVRVU19VTkFWQUlMQUJMRRAHEhIKDlNUQVRVU19USU1FT1VUEAgSFQoRU1RBVFVTX1VOUEFSU0FCTEUQCRITCg9TVEFUVVNfSU5URVJOQUwQChIbChdTVEFUVVNfSlVER0VfQ0FOTk9UX1NFRRALEhcKE1NUQVRVU19JTkNPTlNJU1RFTlQQDCp+CgdXYXJuaW5nEhcKE1dBUk5JTkdfVU5TUEVDSUZJRUQQABIVChFXQVJOSU5HX1RSVU5DQVRFRBABEhgKFFdBUk5JTkdfVU5DQUxJQlJBVEVEEAISFQoRV0FSTklOR19VTkNFUlRBSU4QAxISCg5XQVJOSU5HX01BU0tFRBAEKsMBCgtTbWlsZVByZXNldBIcChhTTUlMRV9QUkVTRVRfVU5TUEVDSUZJRUQQABITCg9TTUlMRV9QUkVTRVRfVjEQARIVChFTTUlMRV9QUkVTRVRfRkFTVBACEhkKFVNNSUxFX1BSRVNFVF9PTkVfUEFTUxAFEhYKElNNSUxFX1BSRVNFVF9XSE9MRRAHEhYKElNNSUxFX1BSRVNFVF9QQVBFUhADEh8KG1NNSUxFX1BSRVNFVF9SRUZFUkVOQ0VfQ09ERRAEKoABCg1TeW50aGV0aWNNb2RlEh4KGlNZTlRIRVRJQ19NT0RFX1VOU1BFQ0lGSUVEEAASFwoTU1lOVEhFVElDX01PREVfTk9ORRABEhkKFVNZTlRIRVRJQ19NT0RFX0lOTElORRACEhsKF1NZTlRIRVRJQ19NT0RFX1BSRVBBUkVEEAMqWgoGQ29ycHVzEhYKEkNPUlBVU19VTlNQRUNJRklFRBAAEg8KC0NPUlBVU19OT05FEAESEgoOQ09SUFVTX1JFUVVFU1QQAhITCg9DT1JQVVNfUFJFUEFSRUQQAypdCgdNZWFzdXJlEhcKE01FQVNVUkVfVU5TUEVDSUZJRUQQABIOCgpNRUFTVVJFX0YxEAESFQoRTUVBU1VSRV9QUkVDSVNJT04QAhISCg5NRUFTVVJFX1JFQ0FMTBADKoIBCgxWcWFDb25zZW5zdXMSHQoZVlFBX0NPTlNFTlNVU19VTlNQRUNJRklFRBAAEh8KG1ZRQV9DT05TRU5TVVNfTEVBVkVfT05FX09VVBABEhgKFFZRQV9DT05TRU5TVVNfRElSRUNUEAISGAoUVlFBX0NPTlNFTlNVU19TSU5HTEUQAypjCgxWcWFOb3JtYWxpc2USHQoZVlFBX05PUk1BTElTRV9VTlNQRUNJRklFRBAAEhoKFlZRQV9OT1JNQUxJU0VfT0ZGSUNJQUwQARIYChRWUUFfTk9STUFMSVNFX0FMV0FZUxACKmgKDk1ldGVvclN5bm9ueW1zEh8KG01FVEVPUl9TWU5PTllNU19VTlNQRUNJRklFRBAAEhsKF01FVEVPUl9TWU5PTllNU19XT1JETkVUEAESGAoUTUVURU9SX1NZTk9OWU1TX05PTkUQAipiCgpMYWJlbFZhbHVlEhsKF0xBQkVMX1ZBTFVFX1VOU1BFQ0lGSUVEEAASHQoZTEFCRUxfVkFMVUVfTU9TVF9QUk9CQUJMRRABEhgKFExBQkVMX1ZBTFVFX0VYUEVDVEVEEAIqagoPQmluYXJ5UXVlc3Rpb25zEiAKHEJJTkFSWV9RVUVTVElPTlNfVU5TUEVDSUZJRUQQABIaChZCSU5BUllfUVVFU1RJT05TX0pVREdFEAESGQoVQklOQVJZX1FVRVNUSU9OU19SVUxFEAIqVAoITGF2ZU1vZGUSGQoVTEFWRV9NT0RFX1VOU1BFQ0lGSUVEEAASFAoQTEFWRV9NT0RFX1JBVElORxABEhcKE0xBVkVfTU9ERV9SQVRJT05BTEUQAiqXAQoORGVtb25zdHJhdGlvbnMSHgoaREVNT05TVFJBVElPTlNfVU5TUEVDSUZJRUQQABIXChNERU1PTlNUUkFUSU9OU19BVVRPEAESGQoVREVNT05TVFJBVElPTlNfQklOQVJZEAISGAoUREVNT05TVFJBVElPTlNfU0hPUlQQAxIXChNERU1PTlNUUkFUSU9OU19MT05HEAQqWgoKSnVkZ2VHdWFyZBIbChdKVURHRV9HVUFSRF9VTlNQRUNJRklFRBAAEhQKEEpVREdFX0dVQVJEX05PTkUQARIZChVKVURHRV9HVUFSRF9PVEhFUl9LRVkQAiqGAQoPU2hvd25SZWZlcmVuY2VzEiAKHFNIT1dOX1JFRkVSRU5DRVNfVU5TUEVDSUZJRUQQABIcChhTSE9XTl9SRUZFUkVOQ0VTX0NMT1NFU1QQARIYChRTSE9XTl9SRUZFUkVOQ0VTX0FMTBACEhkKFVNIT1dOX1JFRkVSRU5DRVNfQVVUTxADKlQKCkxhdmVQcmVzZXQSGwoXTEFWRV9QUkVTRVRfVU5TUEVDSUZJRUQQABISCg5MQVZFX1BSRVNFVF9WMRABEhUKEUxBVkVfUFJFU0VUX1BBUEVSEAIqWQoKR3JhZGVTdHlsZRIbChdHUkFERV9TVFlMRV9VTlNQRUNJRklFRBAAEhUKEUdSQURFX1NUWUxFX01BVENIEAESFwoTR1JBREVfU1RZTEVfRVhUUkFDVBACKoEBCgxWZXJkaWN0U3R5bGUSHQoZVkVSRElDVF9TVFlMRV9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfU1RZTEVfUExBSU4QARIeChpWRVJESUNUX1NUWUxFX1NURVBfQllfU1RFUBACEhkKFVZFUkRJQ1RfU1RZTEVfUkVBU09OUxADKl4KC0NvbXBhcmVNb2RlEhwKGENPTVBBUkVfTU9ERV9VTlNQRUNJRklFRBAAEhgKFENPTVBBUkVfTU9ERV9WRVJESUNUEAESFwoTQ09NUEFSRV9NT0RFX1JFQVNPThACKm0KD0NvbXBhcmVEZWNpc2lvbhIgChxDT01QQVJFX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ09NUEFSRV9ERUNJU0lPTl9CT1RIEAESHQoZQ09NUEFSRV9ERUNJU0lPTl9NQUpPUklUWRACKpcBCglBdXRvSnVkZ2USGgoWQVVUT19KVURHRV9VTlNQRUNJRklFRBAAEhMKD0FVVE9fSlVER0VfTEFWRRABEhwKGEFVVE9fSlVER0VfSlVER0VfVkVSRElDVBACEhoKFkFVVE9fSlVER0VfSlVER0VfR1JBREUQAxIfChtBVVRPX0pVREdFX0pVREdFX1NJTUlMQVJJVFkQBGIGcHJvdG8z");
 
 /**
- * A picture: PNG, JPEG, WebP or GIF without animation; at most 4 MiB and 25 million pixels, and 8 pictures in an item.
+ * A picture: PNG, JPEG, WebP or GIF without animation, at most 4 MiB and 25 million pixels. An item has at most 8
+ * pictures.
  *
  * @generated from message gradewire.v1.Image
  */
@@ -31,8 +32,8 @@ export type Image = Message<"gradewire.v1.Image"> & {
     case: "data";
   } | {
     /**
-     * data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the judge, if the
-     * setting judge_image_hosts lists the host.
+     * data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the
+     * judge if the setting judge_image_hosts lists the host.
      *
      * @generated from field: string uri = 2;
      */
@@ -41,7 +42,8 @@ export type Image = Message<"gradewire.v1.Image"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * image/png, image/jpeg, image/webp or image/gif; empty: detected from the bytes. The server refuses bytes of another type.
+   * image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type from the bytes. If the bytes
+   * have a different type, the server refuses the picture.
    *
    * @generated from field: string media_type = 3;
    */
@@ -62,9 +64,8 @@ export const ImageSchema: GenMessage<Image> = /*@__PURE__*/
  */
 export type Item = Message<"gradewire.v1.Item"> & {
   /**
-   * The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most 1 024
-   * bytes; a
-   * longer id makes the item STATUS_INVALID_INPUT and comes back cut.
+   * The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most
+   * 1 024 bytes; with a longer id, the item is STATUS_INVALID_INPUT and its result has the id cut to this size.
    *
    * @generated from field: string id = 1;
    */
@@ -92,7 +93,7 @@ export type Item = Message<"gradewire.v1.Item"> & {
   prediction: string;
 
   /**
-   * Each reference as a full sentence, in the order of `references`; empty, or exactly one per reference.
+   * One full sentence per reference, in the order of `references`; or leave the list empty.
    *
    * @generated from field: repeated string synthetic_answers = 5;
    */
@@ -106,21 +107,22 @@ export type Item = Message<"gradewire.v1.Item"> & {
   caption: string;
 
   /**
-   * A label for summaries (data set, model under test). No metric reads it.
+   * A label for summaries, such as the data set or the model under test. No metric reads it.
    *
    * @generated from field: string group = 7;
    */
   group: string;
 
   /**
-   * Further captions of the picture, read after `caption`.
+   * More captions of the picture. Judges see them after `caption`.
    *
    * @generated from field: repeated string captions = 8;
    */
   captions: string[];
 
   /**
-   * Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture fails that metric alone.
+   * Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
+   * that metric fail.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -135,7 +137,8 @@ export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 1);
 
 /**
- * A metric to compute, with its typed parameters. Set exactly one. Scoring takes all but comparisons, which belong to Judging.
+ * A metric to compute, with its typed parameters. Set exactly one. Scoring accepts all metrics except comparisons.
+ * Comparisons belong to Judging.
  *
  * @generated from message gradewire.v1.MetricSpec
  */
@@ -312,7 +315,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   synthetic: SyntheticMode;
 
   /**
-   * Weight of the sentence term. Unset: the weight fitted for the model, else the default.
+   * Weight of the sentence term. If unset, the weight fitted for the model, else the default.
    * Default: 0.3; 0.5 with reference_code.
    * Allowed: 0 to 1.
    *
@@ -322,17 +325,16 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
 
   /**
    * Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
-   * Allowed: a built encoder; empty: the default one.
+   * Allowed: a built encoder; empty for the default encoder.
    *
    * @generated from field: string model = 4;
    */
   model: string;
 
   /**
-   * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these parameters, the
-   * result
-   * has WARNING_UNCALIBRATED.
-   * Default: the one fitted for the model, else 2/3.
+   * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
+   * parameters, the result has WARNING_UNCALIBRATED.
+   * Default: the threshold fitted for the model, else 2/3.
    * Allowed: a number.
    *
    * @generated from field: optional double threshold = 5;
@@ -348,7 +350,8 @@ export const SmileParametersSchema: GenMessage<SmileParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 3);
 
 /**
- * 1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and white space.
+ * 1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
+ * white space.
  * Range: 0 or 1.
  * Verdict: the score.
  *
@@ -382,12 +385,11 @@ export const EasyMatchParametersSchema: GenMessage<EasyMatchParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 5);
 
 /**
- * Share of the best reference's dates, quantities and other values that the prediction has, compared by value. 0 if it
- * contradicts
- * one. INVALID_INPUT if no reference has a value.
+ * Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. 0
+ * if the prediction contradicts a value. INVALID_INPUT if no reference contains a value.
  * Range: 0 to 1.
  * Reads: the question if there is one.
- * Verdict: all values are found.
+ * Verdict: right if all values are found.
  * Needs: values.
  *
  * @generated from message gradewire.v1.ValueMatchParameters
@@ -403,7 +405,7 @@ export const ValueMatchParametersSchema: GenMessage<ValueMatchParameters> = /*@_
   messageDesc(file_gradewire_v1_types, 6);
 
 /**
- * Largest cosine of the sentence vectors of prediction and references.
+ * Highest cosine between the prediction's sentence vector and a reference's.
  * Range: -1 to 1.
  * Reads: an encoder.
  * Verdict: from `threshold`.
@@ -419,8 +421,9 @@ export type SbertParameters = Message<"gradewire.v1.SbertParameters"> & {
   model: string;
 
   /**
-   * Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict.
-   * Allowed: a number; empty: no verdict unless one was fitted.
+   * Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted threshold, there is
+   * no verdict.
+   * Allowed: a number; empty for the fitted threshold.
    *
    * @generated from field: optional double threshold = 2;
    */
@@ -435,7 +438,7 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 7);
 
 /**
- * SFVE: cosine of "Question: Q Answer: R" and "Question: Q Answer: Y" for the closest reference.
+ * SFVE: cosine between question with prediction and question with closest reference ("Question: … Answer: …").
  * Range: -1 to 1.
  * Reads: an encoder, the question.
  * Verdict: from `threshold`.
@@ -467,8 +470,8 @@ export const SfveParametersSchema: GenMessage<SfveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 8);
 
 /**
- * BERTScore: matches each token of prediction and reference with the closest token of the other, by cosine.
- * Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
+ * BERTScore: matches each prediction token with the closest reference token by cosine, and the reverse.
+ * Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
  * Reads: an encoder; the question with `with_question`.
  * Verdict: from `threshold`.
  *
@@ -491,8 +494,8 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   measure: Measure;
 
   /**
-   * Hidden layer whose vectors are compared, 1 for the first.
-   * Default: the model's own choice.
+   * Hidden layer whose vectors are compared. 1 is the first layer.
+   * Default: the model's choice.
    * Allowed: a layer for which the model has token vectors.
    *
    * @generated from field: optional uint32 layer = 3;
@@ -500,7 +503,8 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   layer?: number | undefined;
 
   /**
-   * References over which weights of rare tokens are counted. With with_question, they include the question.
+   * References whose tokens are counted to weight rare tokens higher. With with_question, the questions are counted
+   * too.
    * Default: none.
    *
    * @generated from field: gradewire.v1.Corpus idf = 4;
@@ -508,21 +512,21 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   idf: Corpus;
 
   /**
-   * Rescale the values with the model's baseline for the layer, so that unrelated texts come near 0.
+   * Rescale the values with the model's baseline for the layer, so that unrelated text scores near 0.
    *
    * @generated from field: bool rescale = 5;
    */
   rescale: boolean;
 
   /**
-   * Compare "Q R" with "Q Y" (KNVQA-Eval's form) instead of the answers alone.
+   * Put the question before reference and prediction, like KNVQA-Eval, and compare these.
    *
    * @generated from field: bool with_question = 6;
    */
   withQuestion: boolean;
 
   /**
-   * Same as SbertParameters.threshold. KNVQA-Eval takes 0.5.
+   * Same as SbertParameters.threshold. KNVQA-Eval uses 0.5.
    *
    * @generated from field: optional double threshold = 7;
    */
@@ -537,21 +541,20 @@ export const BertscoreParametersSchema: GenMessage<BertscoreParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 9);
 
 /**
- * VQA accuracy: the number of annotators that gave the predicted answer. `Item.references` holds one answer per annotator,
- * repeated
- * ones included.
+ * VQA accuracy: a score from the number of annotators that gave the predicted answer. `Item.references` has one answer
+ * per annotator, even if answers repeat.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
- * Verdict: an annotator agrees, or from `verdict_cut`.
+ * Verdict: right if an annotator agrees, or from `verdict_cut`.
  * Needs: 2 references.
  *
  * @generated from message gradewire.v1.VqaAccuracyParameters
  */
 export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"> & {
   /**
-   * Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1, agreeing others / 3),
-   * which
-   * requires two references; direct: min(1, agreeing / 3); single: 1 if any reference agrees, for data with one reference.
+   * Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing other
+   * annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators / 3); single: 1 if any
+   * reference agrees, for data with one reference.
    * Default: leave_one_out.
    *
    * @generated from field: gradewire.v1.VqaConsensus consensus = 1;
@@ -559,7 +562,7 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   consensus: VqaConsensus;
 
   /**
-   * Lowest score of a right answer. Unset: one agreeing annotator is enough.
+   * Lowest score of a right answer. If unset, one agreeing annotator is enough.
    * Allowed: above 0 to 1.
    *
    * @generated from field: optional double verdict_cut = 2;
@@ -567,9 +570,8 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   verdictCut?: number | undefined;
 
   /**
-   * official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program does; always: normalise
-   * them
-   * too.
+   * Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
+   * always: normalise them too.
    * Default: official.
    *
    * @generated from field: gradewire.v1.VqaNormalise normalise = 3;
@@ -602,7 +604,7 @@ export type SoftVqaAccuracyParameters = Message<"gradewire.v1.SoftVqaAccuracyPar
   consensus: VqaConsensus;
 
   /**
-   * Lowest score of a right answer. Unset: no verdict.
+   * Lowest score of a right answer. If unset, there is no verdict.
    * Allowed: above 0 to 1.
    *
    * @generated from field: optional double verdict_cut = 2;
@@ -625,7 +627,7 @@ export const SoftVqaAccuracyParametersSchema: GenMessage<SoftVqaAccuracyParamete
   messageDesc(file_gradewire_v1_types, 11);
 
 /**
- * 1 if a reference occurs in the prediction by KNVQA-Eval's matching, else 0.
+ * 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
  * Range: 0 or 1.
  * Verdict: the score.
  *
@@ -695,7 +697,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 14);
 
 /**
- * METEOR: matches words unchanged, by stem and by synonym, with a penalty for broken order.
+ * METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
  * Range: 0 to 1.
  * Reads: WordNet's files, unless `synonyms=none`.
  *
@@ -703,7 +705,8 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
  */
 export type MeteorParameters = Message<"gradewire.v1.MeteorParameters"> & {
   /**
-   * wordnet: requires WordNet's files on the server; none: words and stems only, a different, lower score.
+   * Source of synonyms. wordnet: requires WordNet's files on the server; none: match words and stems only, with lower
+   * scores.
    * Default: wordnet.
    *
    * @generated from field: gradewire.v1.MeteorSynonyms synonyms = 1;
@@ -755,8 +758,8 @@ export const MeteorParametersSchema: GenMessage<MeteorParameters> = /*@__PURE__*
  */
 export type CiderParameters = Message<"gradewire.v1.CiderParameters"> & {
   /**
-   * References over which the weights are counted: those of the request, or those that References.Prepare received for the call's
-   * reference set. A stream has no request corpus.
+   * References whose n-grams are counted for the weights. request: the request's references, not available in a stream;
+   * prepared: the references that References.Prepare received for the call's reference set.
    * Default: request.
    * Allowed: request, prepared.
    *
@@ -773,8 +776,8 @@ export const CiderParametersSchema: GenMessage<CiderParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 16);
 
 /**
- * Probability that the answer is right, from SMILE's terms and features of the texts, fitted on labelled answers. UNCERTAIN marks
- * verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
+ * Probability that the answer is right, from SMILE's terms and text features, fitted on labelled answers. UNCERTAIN
+ * marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
  * Range: 0 to 1.
  * Reads: an encoder that has a fit (correctness.md); the question if there is one.
  * Verdict: from 0.5; `UNCERTAIN` inside a band.
@@ -790,9 +793,9 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   model: string;
 
   /**
-   * Confidence of verdicts without WARNING_UNCERTAIN. On rows like those of the fit, about the share 1 - confidence of right
-   * answers
-   * is called wrong without the warning; the same holds for wrong answers (measurements: docs/research/correctness.md).
+   * Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, a share of about 1 - confidence of the
+   * right answers is called wrong without this warning, and the same share of the wrong answers is called right
+   * (measurements: docs/research/correctness.md).
    * Default: 0.9.
    * Allowed: 0.5 to below 1.
    *
@@ -816,10 +819,9 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   fit: string;
 
   /**
-   * Grader from the model list, NAME or NAME@DIGEST, whose logit becomes one more feature. Better on answers like its training
-   * data,
-   * but slower. The encoder needs a fit made with this grader.
-   * Allowed: a built grader, NAME or NAME@DIGEST; empty: none.
+   * Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but better on
+   * answers like the grader's training data. The encoder needs a fit made with this grader.
+   * Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
    *
    * @generated from field: string grader = 5;
    */
@@ -834,7 +836,8 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
   messageDesc(file_gradewire_v1_types, 17);
 
 /**
- * Probability that the answer is right, by a model that reads question, reference and answer together, for the best reference.
+ * Probability that the answer is right, by a model that reads question, reference and answer together, for the best
+ * reference.
  * Range: 0 to 1.
  * Reads: a grader; the question if there is one.
  * Verdict: from 0.5.
@@ -845,7 +848,7 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
 export type GraderParameters = Message<"gradewire.v1.GraderParameters"> & {
   /**
    * Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
-   * Allowed: a built grader; empty: the default one.
+   * Allowed: a built grader; empty for the default grader.
    *
    * @generated from field: string model = 1;
    */
@@ -871,14 +874,15 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
 export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   /**
    * Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
-   * Allowed: a judge of this server; empty: the default one.
+   * Allowed: a judge of this server; empty for the default judge.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper, many times slower.
+   * rating: rate immediately, from label probabilities; rationale: write a reason first, like in the paper, many times
+   * slower.
    * Default: rating.
    *
    * @generated from field: gradewire.v1.LaveMode mode = 2;
@@ -886,7 +890,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   mode: LaveMode;
 
   /**
-   * most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their probabilities.
+   * most_probable: the most probable label, like in the papers; expected: the mean of the labels, weighted by their
+   * probabilities.
    * Default: expected.
    *
    * @generated from field: gradewire.v1.LabelValue value = 3;
@@ -894,9 +899,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   value: LabelValue;
 
   /**
-   * Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most of the references,
-   * and
-   * ask the judge only if the answer is more than yes or no.
+   * Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or no with the
+   * majority of the references, and ask the judge only if the answer is more than yes or no.
    * Default: rule.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
@@ -904,7 +908,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   binary: BinaryQuestions;
 
   /**
-   * Solved examples before the item, for binary, visual (short) or text questions (long); auto: by the kind of question.
+   * Solved examples to show before the item. binary, short, long: examples for binary, visual or text questions; auto:
+   * choose by the question.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.Demonstrations demonstrations = 5;
@@ -919,7 +924,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   caption: boolean;
 
   /**
-   * Leave out references that fewer annotators gave than this share of the most frequent one's.
+   * Leave out rare references. A reference needs this share of the number of annotators that gave the most frequent
+   * reference.
    * Default: 0.25.
    * Allowed: 0 to 1.
    *
@@ -928,19 +934,17 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   referenceFilter?: number | undefined;
 
   /**
-   * Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a prompt
-   * file
-   * (docs/reference/prompt-files.md), at most 65 536 bytes.
-   * Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
+   * Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a
+   * prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+   * Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt.
    *
    * @generated from field: string prompt = 8;
    */
   prompt: string;
 
   /**
-   * Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it shares a word with the
-   * answer,
-   * else all. Annotators' votes are always all shown.
+   * Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest if it
+   * shares a word with the answer, else all. The judge always sees all annotators' votes.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 9;
@@ -948,16 +952,17 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   references: ShownReferences;
 
   /**
-   * Number of the prompt's demonstrations to show the judge.
-   * Allowed: 0 to the number that the prompt has of each kind; empty: all.
+   * Number of demonstrations from the prompt to show the judge.
+   * Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
    *
    * @generated from field: optional uint32 shots = 10;
    */
   shots?: number | undefined;
 
   /**
-   * v1: a rating at once; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all references, its own
-   * prompt, and the judge for binary questions too). Parameters that you set override the preset.
+   * v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
+   * references, the paper's prompt, and the judge for binary questions too). Parameters that you set override the
+   * preset.
    * Default: v1.
    *
    * @generated from field: gradewire.v1.LavePreset preset = 11;
@@ -965,9 +970,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   preset: LavePreset;
 
   /**
-   * Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half of the
-   * words
-   * of a reference, the judge must call it wrong against another question's key, which catches answers that talk to the judge.
+   * Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half
+   * of a reference's words, the judge must call it wrong when shown references of an unrelated question. This catches
+   * answers that address the judge.
    * Default: none.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 12;
@@ -1000,7 +1005,7 @@ export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> 
   model: string;
 
   /**
-   * match: grade and verdict at once; extract: after writing out the key facts of both answers.
+   * match: give grade and verdict immediately; extract: write out the key facts of both answers first.
    * Default: match.
    *
    * @generated from field: gradewire.v1.GradeStyle style = 2;
@@ -1135,7 +1140,8 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   model: string;
 
   /**
-   * plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
+   * plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both are many times
+   * slower than plain.
    * Default: plain.
    *
    * @generated from field: gradewire.v1.VerdictStyle style = 2;
@@ -1178,7 +1184,7 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   references: ShownReferences;
 
   /**
-   * Show the judge Item.images. Each item must have at least one, and the judge must be able to see.
+   * Show the judge Item.images. Each item must have at least one, and the judge must accept pictures.
    *
    * @generated from field: bool image = 8;
    */
@@ -1200,7 +1206,7 @@ export const JudgeVerdictParametersSchema: GenMessage<JudgeVerdictParameters> = 
   messageDesc(file_gradewire_v1_types, 22);
 
 /**
- * A judge's preference between two answers to a question, asked in both orders (Judging.Compare).
+ * A judge's preference between two answers to a question. The judge sees both orders of the answers (Judging.Compare).
  * Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
  * Reads: a judge, the question.
  * Verdict: the preferred answer.
@@ -1217,7 +1223,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   model: string;
 
   /**
-   * verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
+   * verdict: decide immediately, from label probabilities; reason: write a reason first, many times slower.
    * Default: verdict.
    *
    * @generated from field: gradewire.v1.CompareMode mode = 2;
@@ -1225,7 +1231,8 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   mode: CompareMode;
 
   /**
-   * both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a win.
+   * both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and a tie in the
+   * other also suffice.
    * Default: both.
    *
    * @generated from field: gradewire.v1.CompareDecision decision = 3;
@@ -1247,7 +1254,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   caption: boolean;
 
   /**
-   * Show the judge Pair.images. The judge must be able to see.
+   * Show the judge Pair.images. The judge must accept pictures.
    *
    * @generated from field: bool image = 6;
    */
@@ -1269,18 +1276,18 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
   messageDesc(file_gradewire_v1_types, 23);
 
 /**
- * exact_match and correctness decide if they are sure, else a judge does. The level at which they are sure was fitted on labelled
- * answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+ * exact_match and correctness decide if they are certain, else a judge decides. The limit of certainty was fitted on
+ * labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
  * Range: 0 to 1.
  * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
- * Verdict: of the step that decided.
+ * Verdict: from the step that decided.
  * Needs: question.
  *
  * @generated from message gradewire.v1.AutoParameters
  */
 export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   /**
-   * Same as SmileParameters.model. Encoder of correctness.
+   * Same as SmileParameters.model. The encoder for correctness.
    *
    * @generated from field: string model = 1;
    */
@@ -1302,8 +1309,8 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   judgeModel: string;
 
   /**
-   * Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit gives the confidence.
-   * Cannot be combined with judge_budget.
+   * Maximum share of wrong verdicts, among verdicts accepted without the judge and without UNCERTAIN. The fit states
+   * the confidence of this maximum. Cannot be combined with judge_budget.
    * Default: 0.05.
    * Allowed: above 0 and below 1; unset with judge_budget.
    *
@@ -1312,16 +1319,16 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   risk?: number | undefined;
 
   /**
-   * Instead of risk: the largest share of answers to send to the judge, for answers like those of the fit.
-   * Allowed: 0 to 1; empty: risk decides.
+   * Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
+   * Allowed: 0 to 1; empty to let risk decide.
    *
    * @generated from field: optional double judge_budget = 5;
    */
   judgeBudget?: number | undefined;
 
   /**
-   * Share of all answers, drawn by a hash of their content, that also go to the judge if another step decides. It allows unbiased
-   * estimates of means.
+   * Share of answers that go to the judge even if another step decides. A hash of an answer's content selects it. The
+   * sample allows unbiased estimates of means.
    * Default: 0.
    * Allowed: 0 to 1.
    *
@@ -1368,16 +1375,15 @@ export const AutoParametersSchema: GenMessage<AutoParameters> = /*@__PURE__*/
  */
 export type Provenance = Message<"gradewire.v1.Provenance"> & {
   /**
-   * The request's metric with every default filled in; you can send it back unchanged. For a metric that failed: the metric as
-   * sent,
-   * without fields unknown to the server, or no metric if one of its strings is too long.
+   * The request's metric with every default filled in; you can send it again unchanged. If the metric failed: what you
+   * sent, without fields that the server does not know. Absent if a string of the metric is too long.
    *
    * @generated from field: gradewire.v1.MetricSpec metric = 1;
    */
   metric?: MetricSpec | undefined;
 
   /**
-   * smile, exact_match, …
+   * Name of the metric: smile, exact_match, …
    *
    * @generated from field: string name = 2;
    */
@@ -1391,7 +1397,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   version: number;
 
   /**
-   * Encoder or judge; empty for metrics without one.
+   * Encoder, grader or judge; empty for metrics without a model.
    *
    * @generated from field: string model = 4;
    */
@@ -1405,7 +1411,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   modelDigest: string;
 
   /**
-   * The metric identifier: all of these in one text, which the command and the Python client read back.
+   * The metric identifier: everything here in one string. The command and the Python client can parse it.
    *
    * @generated from field: string line = 6;
    */
@@ -1433,25 +1439,25 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   promptDigest: string;
 
   /**
-   * Source of the fit that was used, in words; empty if none was. correctness always uses the model's fit, except with
-   * features_only,
-   * even if the request names it. Other metrics use a fit only for an unset threshold or sentence_weight; a value in the request
-   * counts as the caller's own, even if it equals the fitted one.
+   * Source of the fit that was used, in words; empty without a fit. correctness uses the model's fit unless
+   * features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
+   * sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
    *
    * @generated from field: string calibration = 10;
    */
   calibration: string;
 
   /**
-   * 32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a prepared corpus
-   * (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly that corpus.
+   * 32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a
+   * prepared corpus (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly this
+   * corpus.
    *
    * @generated from field: string corpus_digest = 11;
    */
   corpusDigest: string;
 
   /**
-   * The judge of a metric that also has an encoder (auto); empty if `model` is the judge.
+   * The judge, for a metric that also has an encoder (auto); empty if `model` is the judge.
    *
    * @generated from field: string judge_model = 12;
    */
@@ -1465,7 +1471,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   judgeDigest: string;
 
   /**
-   * The grader of correctness, which also has an encoder; empty if `model` is the grader.
+   * The grader, for a metric that also has an encoder (correctness); empty if `model` is the grader.
    *
    * @generated from field: string grader_model = 14;
    */
@@ -1487,7 +1493,7 @@ export const ProvenanceSchema: GenMessage<Provenance> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 25);
 
 /**
- * Sources of the results for the texts of an (item, metric) pair, counted in texts.
+ * Number of strings of an (item, metric) pair, by the source of their results.
  *
  * @generated from message gradewire.v1.CacheHits
  */
@@ -1508,14 +1514,14 @@ export type CacheHits = Message<"gradewire.v1.CacheHits"> & {
   redis: number;
 
   /**
-   * Waited for another request that was computing the same text.
+   * Strings that another request was already computing, so this request waited for the result.
    *
    * @generated from field: uint32 joined = 4;
    */
   joined: number;
 
   /**
-   * Went through the encoder for this pair.
+   * Strings that a model processed for this pair.
    *
    * @generated from field: uint32 computed = 5;
    */
@@ -1530,7 +1536,7 @@ export const CacheHitsSchema: GenMessage<CacheHits> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 26);
 
 /**
- * Seconds by kind of work. Work shared by several items of a request counts in full for each.
+ * Seconds by type of work. Work that several items of a request share counts in full for each item.
  *
  * @generated from message gradewire.v1.Timing
  */
@@ -1598,7 +1604,7 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   lexical: number;
 
   /**
-   * The normalised words of the prediction closest to the reference; cut at 8 192 characters.
+   * The prediction's window closest to the reference, as normalised words; cut at 8 192 characters.
    *
    * @generated from field: string best_window = 5;
    */
@@ -1626,9 +1632,8 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   harmonicMean?: number | undefined;
 
   /**
-   * Outcome of the matched reference's values in the prediction: "contradicted" if one is, "found" if all are found, else
-   * "missing";
-   * absent if it has no value. Does not affect the score.
+   * "contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if it
+   * contains them all, else "missing"; absent if the reference has no value. Does not affect the score.
    *
    * @generated from field: optional string value_outcome = 9;
    */
@@ -1649,14 +1654,14 @@ export const SmilePartsSchema: GenMessage<SmileParts> = /*@__PURE__*/
  */
 export type BertscoreParts = Message<"gradewire.v1.BertscoreParts"> & {
   /**
-   * Mean over the prediction's tokens of the closest reference token's cosine.
+   * Mean cosine of each prediction token with its closest reference token.
    *
    * @generated from field: double precision = 1;
    */
   precision: number;
 
   /**
-   * Mean over the reference's tokens of the closest prediction token's cosine.
+   * Mean cosine of each reference token with its closest prediction token.
    *
    * @generated from field: double recall = 2;
    */
@@ -1706,7 +1711,8 @@ export type VqaParts = Message<"gradewire.v1.VqaParts"> & {
   annotators: number;
 
   /**
-   * The compared form of the prediction: normalised, unless the annotators are unanimous; cut at 8 192 characters.
+   * The prediction in the form that was compared: normalised, unless the annotators are unanimous; cut at 8 192
+   * characters.
    *
    * @generated from field: string compared_prediction = 3;
    */
@@ -1727,21 +1733,21 @@ export const VqaPartsSchema: GenMessage<VqaParts> = /*@__PURE__*/
  */
 export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   /**
-   * Values of the reference that the question does not contain; all of them if it contains every one.
+   * Values of the reference that the question does not contain, or all values if the question contains each of them.
    *
    * @generated from field: uint32 wanted = 1;
    */
   wanted: number;
 
   /**
-   * Wanted values that the prediction has. found, contradicted and missing sum to wanted.
+   * Wanted values that the prediction contains. found, contradicted and missing sum to wanted.
    *
    * @generated from field: uint32 found = 2;
    */
   found: number;
 
   /**
-   * Wanted values for which the prediction has another value of the same kind and unit.
+   * Wanted values that the prediction contradicts with a different value of the same kind and unit.
    *
    * @generated from field: uint32 contradicted = 3;
    */
@@ -1755,23 +1761,22 @@ export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   missing: number;
 
   /**
-   * Missing dates that the prediction gives less exactly: only the year of a day.
+   * Missing dates that the prediction gives less precisely, such as only the year.
    *
    * @generated from field: uint32 coarser = 5;
    */
   coarser: number;
 
   /**
-   * Values of the prediction, of the wanted kinds, that neither question nor reference has.
+   * Values of the wanted kinds that only the prediction contains, not the question or the reference.
    *
    * @generated from field: uint32 extra = 6;
    */
   extra: number;
 
   /**
-   * Worst outcome ("contradicted", "missing", "found") of wanted values by kind ("date", "time", "quantity", "ordinal",
-   * "operator",
-   * "symbol", "locant", "expression", "list").
+   * Worst outcome ("contradicted", "missing", "found") of the wanted values, by kind ("date", "time", "quantity",
+   * "ordinal", "operator", "symbol", "locant", "expression", "list").
    *
    * @generated from field: map<string, string> kinds = 7;
    */
@@ -1883,7 +1888,7 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   recall: number;
 
   /**
-   * Share subtracted for broken order.
+   * Share of the score that is subtracted for words out of order.
    *
    * @generated from field: double penalty = 3;
    */
@@ -1897,7 +1902,7 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   matches: number;
 
   /**
-   * Runs of matched words in the same order on both sides.
+   * Runs of matched words that have the same order in prediction and reference.
    *
    * @generated from field: uint32 chunks = 5;
    */
@@ -1947,8 +1952,8 @@ export const CiderPartsSchema: GenMessage<CiderParts> = /*@__PURE__*/
  */
 export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   /**
-   * The value read from the labels, on their own scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1; absent for a verdict
-   * alone.
+   * The value from the labels, on their scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1. Absent if the metric
+   * only has a verdict.
    *
    * @generated from field: optional double value = 1;
    */
@@ -1969,45 +1974,44 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   probabilities: number[];
 
   /**
-   * Probability of yes, if the metric wants a verdict.
+   * Probability of yes, if the metric requests a verdict.
    *
    * @generated from field: optional double yes_probability = 4;
    */
   yesProbability?: number | undefined;
 
   /**
-   * Probability of all labels together before the judge was limited to them, if the backend reports it.
+   * Total probability of the labels before the judge was limited to them, if the backend reports it.
    *
    * @generated from field: optional double label_mass = 5;
    */
   labelMass?: number | undefined;
 
   /**
-   * The judge's text before its verdict, if the metric requests one; cut at 8 192 characters.
+   * The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right against another
-   * question's key.
+   * "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right with
+   * references of an unrelated question.
    *
    * @generated from field: string decided_by = 7;
    */
   decidedBy: string;
 
   /**
-   * Demonstrations shown: "binary", "short", "long"; empty without any.
+   * Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations.
    *
    * @generated from field: string demonstrations = 8;
    */
   demonstrations: string;
 
   /**
-   * Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided and this is 0, its server
-   * does
-   * not count tokens.
+   * Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided, 0 means that
+   * its server does not count tokens.
    * Unknown: 0.
    *
    * @generated from field: uint32 prompt_tokens = 9;
@@ -2023,7 +2027,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   generatedTokens: number;
 
   /**
-   * The judge's score against another question's key; absent if JudgeGuard did not ask.
+   * The judge's score with references of an unrelated question; absent if the guard did not need it.
    *
    * @generated from field: optional double other_key_score = 11;
    */
@@ -2038,7 +2042,7 @@ export const JudgePartsSchema: GenMessage<JudgeParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 36);
 
 /**
- * Basis of a probability of correctness. SMILE's terms are those of SmileParts, with preset one_pass.
+ * Basis of a correctness score. SMILE's terms have the same meaning as in SmileParts, with preset one_pass.
  *
  * @generated from message gradewire.v1.CorrectnessParts
  */
@@ -2072,30 +2076,29 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   exact: number;
 
   /**
-   * The normalised words of the prediction closest to the reference.
+   * The prediction's window closest to the reference, as normalised words.
    *
    * @generated from field: string best_window = 5;
    */
   bestWindow: string;
 
   /**
-   * Features by name; a feature that does not apply to the item is left out.
+   * Features by name, without features that do not apply to the item.
    *
    * @generated from field: map<string, double> features = 6;
    */
   features: { [key: string]: number };
 
   /**
-   * True if the probability lies inside the band. This field and those below are absent with features_only.
+   * True if the probability lies inside the band. With features_only, this field and all fields below are absent.
    *
    * @generated from field: optional bool uncertain = 7;
    */
   uncertain?: boolean | undefined;
 
   /**
-   * Lower end of the band of verdicts that are not reliable at the requested confidence. Both ends belong to the band, and it
-   * always
-   * contains 0.5.
+   * Lower end of the band. A verdict from a probability inside the band is not reliable at the requested confidence.
+   * The band includes both ends and always contains 0.5.
    *
    * @generated from field: optional double band_lower = 8;
    */
@@ -2116,18 +2119,17 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   fit: string;
 
   /**
-   * Distance of the item from the rows of the fit, 0 or more, regardless of the answer's quality; absent if the fit does not
-   * describe
-   * its rows.
+   * Distance of the item from the fit's rows, 0 or more; independent of the answer's quality. Absent if the fit does
+   * not describe its rows.
    *
    * @generated from field: optional double distance = 11;
    */
   distance?: number | undefined;
 
   /**
-   * Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies only inside
-   * the
-   * wider band for items unlike the fit's rows. "rule": a rule calls wrong what the other features call right.
+   * Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies
+   * only inside the wider band for items unlike the fit's rows. "rule": a rule calls the answer wrong, but the other
+   * features call it right.
    *
    * @generated from field: string uncertain_reason = 12;
    */
@@ -2148,7 +2150,8 @@ export const CorrectnessPartsSchema: GenMessage<CorrectnessParts> = /*@__PURE__*
  */
 export type GraderParts = Message<"gradewire.v1.GraderParts"> & {
   /**
-   * Logit of "right", the highest of all pieces. The score is the logistic function of logit / temperature of the model.
+   * Highest logit of "right" over all pieces. The score is the logistic function of logit / temperature; the
+   * temperature belongs to the model.
    *
    * @generated from field: double logit = 1;
    */
@@ -2162,7 +2165,7 @@ export type GraderParts = Message<"gradewire.v1.GraderParts"> & {
   pieces: number;
 
   /**
-   * True if a part of question, reference or answer was not read.
+   * True if the grader did not read all of question, reference and answer.
    *
    * @generated from field: bool truncated = 3;
    */
@@ -2183,16 +2186,16 @@ export const GraderPartsSchema: GenMessage<GraderParts> = /*@__PURE__*/
  */
 export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
-   * "exact_match", "correctness", "judge"; "nobody" if the judge failed, with its status in the result.
+   * "exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the judge's status.
    *
    * @generated from field: string decided_by = 1;
    */
   decidedBy: string;
 
   /**
-   * "certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the judge. "band": inside,
-   * so
-   * the judge decides. "refused": inside, but on the rows of the fit the judge was no better there.
+   * "certain": the probability is outside the band. "sample": outside, but the answer is in the sample that also goes
+   * to the judge. "band": inside, so the judge decides. "refused": inside, but the judge was no better in the band on
+   * the fit's rows.
    *
    * @generated from field: string reason = 2;
    */
@@ -2206,14 +2209,15 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   probability?: number | undefined;
 
   /**
-   * Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including both ends.
+   * Lower end of the band. Probabilities above band_lower and below band_upper are inside; with 0 and 1, all
+   * probabilities are, including both ends.
    *
    * @generated from field: optional double band_lower = 4;
    */
   bandLower?: number | undefined;
 
   /**
-   * Upper end of that band.
+   * Upper end of the band of probabilities.
    *
    * @generated from field: optional double band_upper = 5;
    */
@@ -2241,7 +2245,7 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   judgeScore?: number | undefined;
 
   /**
-   * The judge's verdict; absent in the same cases.
+   * The judge's verdict; absent if judge_score is.
    *
    * @generated from field: optional bool judge_correct = 9;
    */
@@ -2286,7 +2290,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   status: Status;
 
   /**
-   * The error and its remedy, for users. At most 1 000 characters; without texts of other items and internals.
+   * The error and its remedy, for users. At most 1 000 characters, without strings of other items or server internals.
    *
    * @generated from field: string message = 4;
    */
@@ -2430,8 +2434,8 @@ export enum Status {
   OK = 1,
 
   /**
-   * The item itself is at fault: no reference, a blank reference, too large, or synthetic answers that do not match the
-   * references.
+   * The item is invalid: it has no reference, a blank reference or synthetic answers that do not match the references,
+   * or it is too large.
    *
    * @generated from enum value: STATUS_INVALID_INPUT = 2;
    */
@@ -2494,7 +2498,8 @@ export enum Status {
   INTERNAL = 10,
 
   /**
-   * The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images).
+   * The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
+   * (Model.sees_images).
    *
    * @generated from enum value: STATUS_JUDGE_CANNOT_SEE = 11;
    */
@@ -2526,7 +2531,7 @@ export enum Warning {
   UNSPECIFIED = 0,
 
   /**
-   * A text was longer than the encoder or judge can read, or gave too many windows. Only its beginning counted.
+   * A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted.
    *
    * @generated from enum value: WARNING_TRUNCATED = 1;
    */
@@ -2547,7 +2552,8 @@ export enum Warning {
   UNCERTAIN = 3,
 
   /**
-   * The judge did not see some words of the prediction, because they call the answer right. That is for the judge to decide.
+   * The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
+   * may decide that.
    *
    * @generated from enum value: WARNING_MASKED = 4;
    */
@@ -2572,42 +2578,43 @@ export enum SmilePreset {
   UNSPECIFIED = 0,
 
   /**
-   * (1 + cos) / 2, exact = share of the reference's words found. The default.
+   * Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default.
    *
    * @generated from enum value: SMILE_PRESET_V1 = 1;
    */
   V1 = 1,
 
   /**
-   * V1, but one encoder pass over the prediction ranks its windows, and only the closest few are embedded on their own.
+   * V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+   * separately.
    *
    * @generated from enum value: SMILE_PRESET_FAST = 2;
    */
   FAST = 2,
 
   /**
-   * V1, but windows are compared in context: one encoder pass over the prediction, no window is embedded on its own.
+   * V1, but compares windows in their context: one encoder pass over the prediction embeds them all.
    *
    * @generated from enum value: SMILE_PRESET_ONE_PASS = 5;
    */
   ONE_PASS = 5,
 
   /**
-   * FAST, but an answer longer than the encoder's limit is read to its end, in overlapping pieces.
+   * FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces.
    *
    * @generated from enum value: SMILE_PRESET_WHOLE = 7;
    */
   WHOLE = 7,
 
   /**
-   * The formula of the paper's text: exact is 0 or 1.
+   * The paper's formula: exact is 0 or 1.
    *
    * @generated from enum value: SMILE_PRESET_PAPER = 3;
    */
   PAPER = 3,
 
   /**
-   * The formula of the authors' program: raw cosines, and another sentence_weight.
+   * The formula in the authors' program: raw cosines and a different default sentence_weight.
    *
    * @generated from enum value: SMILE_PRESET_REFERENCE_CODE = 4;
    */
@@ -2660,7 +2667,7 @@ export const SyntheticModeSchema: GenEnum<SyntheticMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 3);
 
 /**
- * The references over which weights of rare words (idf) are counted.
+ * References whose words are counted to weight rare words higher (idf).
  *
  * @generated from enum gradewire.v1.Corpus
  */
@@ -2671,14 +2678,14 @@ export enum Corpus {
   UNSPECIFIED = 0,
 
   /**
-   * No weights: every token counts the same. The default of bertscore; cider requires weights.
+   * No weights, so every token counts the same. The default for bertscore; cider requires weights.
    *
    * @generated from enum value: CORPUS_NONE = 1;
    */
   NONE = 1,
 
   /**
-   * The references of the request's items. The default of cider. Not available in a stream.
+   * The references of the request's items. The default for cider. Not available in a stream.
    *
    * @generated from enum value: CORPUS_REQUEST = 2;
    */
@@ -2745,14 +2752,15 @@ export enum VqaConsensus {
   UNSPECIFIED = 0,
 
   /**
-   * The mean over annotators of min(1, agreeing others / 3): the official rule, and the default. Requires two references.
+   * For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
+   * default. Requires two references.
    *
    * @generated from enum value: VQA_CONSENSUS_LEAVE_ONE_OUT = 1;
    */
   LEAVE_ONE_OUT = 1,
 
   /**
-   * min(1, agreeing / 3).
+   * min(1, agreeing annotators / 3).
    *
    * @generated from enum value: VQA_CONSENSUS_DIRECT = 2;
    */
@@ -2773,7 +2781,7 @@ export const VqaConsensusSchema: GenEnum<VqaConsensus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 6);
 
 /**
- * Normalisation (articles, punctuation, number words) of answers on which all annotators agree.
+ * Normalisation (articles, punctuation, number words) of unanimous answers.
  *
  * @generated from enum gradewire.v1.VqaNormalise
  */
@@ -2784,7 +2792,8 @@ export enum VqaNormalise {
   UNSPECIFIED = 0,
 
   /**
-   * Compare unanimous answers unnormalised, as the challenge's program does ("Yes" is not ten times "yes"). The default.
+   * Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
+   * "yes". The default.
    *
    * @generated from enum value: VQA_NORMALISE_OFFICIAL = 1;
    */
@@ -2821,7 +2830,7 @@ export enum MeteorSynonyms {
   WORDNET = 1,
 
   /**
-   * Words and stems only; a different, lower score.
+   * Match words and stems only. The scores are lower.
    *
    * @generated from enum value: METEOR_SYNONYMS_NONE = 2;
    */
@@ -2835,7 +2844,7 @@ export const MeteorSynonymsSchema: GenEnum<MeteorSynonyms> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 8);
 
 /**
- * Rules that turn the probabilities of a scale's labels into one value.
+ * Rules that turn label probabilities into one value.
  *
  * @generated from enum gradewire.v1.LabelValue
  */
@@ -2846,7 +2855,7 @@ export enum LabelValue {
   UNSPECIFIED = 0,
 
   /**
-   * The label with the highest probability, as in the papers.
+   * The label with the highest probability, which is the papers' rule.
    *
    * @generated from enum value: LABEL_VALUE_MOST_PROBABLE = 1;
    */
@@ -2867,7 +2876,7 @@ export const LabelValueSchema: GenEnum<LabelValue> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 9);
 
 /**
- * The grader of answers to binary questions (the most common reference is yes or no).
+ * Methods to grade answers to binary questions. A question is binary if its most common reference is yes or no.
  *
  * @generated from enum gradewire.v1.BinaryQuestions
  */
@@ -2878,14 +2887,15 @@ export enum BinaryQuestions {
   UNSPECIFIED = 0,
 
   /**
-   * The judge, as in the paper.
+   * The judge grades them, like in the paper.
    *
    * @generated from enum value: BINARY_QUESTIONS_JUDGE = 1;
    */
   JUDGE = 1,
 
   /**
-   * A rule that compares a prediction of only yes or no with the majority of the references. The judge grades all others.
+   * A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
+   * predictions.
    *
    * @generated from enum value: BINARY_QUESTIONS_RULE = 2;
    */
@@ -2910,14 +2920,14 @@ export enum LaveMode {
   UNSPECIFIED = 0,
 
   /**
-   * The rating is read from the probabilities of the prompt's three labels after one pass over it. The default.
+   * The judge reads the prompt once. The rating comes from the probabilities of the prompt's three labels. The default.
    *
    * @generated from enum value: LAVE_MODE_RATING = 1;
    */
   RATING = 1,
 
   /**
-   * A reason is generated first, then the rating; the paper's default, and many times slower.
+   * The judge writes a reason first, then the rating. The paper's default, and many times slower.
    *
    * @generated from enum value: LAVE_MODE_RATIONALE = 2;
    */
@@ -2942,7 +2952,7 @@ export enum Demonstrations {
   UNSPECIFIED = 0,
 
   /**
-   * By the kind of question: binary, short (visual questions), long (text questions). The default.
+   * Choose by the question: binary, short (visual questions) or long (text questions). The default.
    *
    * @generated from enum value: DEMONSTRATIONS_AUTO = 1;
    */
@@ -2989,9 +2999,8 @@ export enum JudgeGuard {
   NONE = 1,
 
   /**
-   * Unless the answer has half of the words of a reference, ask the judge again with another question's key. The answer fails if
-   * the
-   * judge calls it right there too, because then the answer probably talks to the judge.
+   * Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
+   * the judge calls the answer right again, the answer probably addresses the judge, so it fails.
    *
    * @generated from enum value: JUDGE_GUARD_OTHER_KEY = 2;
    */
@@ -3005,7 +3014,8 @@ export const JudgeGuardSchema: GenEnum<JudgeGuard> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 13);
 
 /**
- * References to show a judge if several are aliases, each of them a right answer. Annotators' votes are always all shown.
+ * References to show a judge if they are aliases (each of them is a right answer). The judge always sees all
+ * annotators' votes.
  *
  * @generated from enum gradewire.v1.ShownReferences
  */
@@ -3053,16 +3063,15 @@ export enum LavePreset {
   UNSPECIFIED = 0,
 
   /**
-   * A rating at once. The default.
+   * A rating without a reason. The default.
    *
    * @generated from enum value: LAVE_PRESET_V1 = 1;
    */
   V1 = 1,
 
   /**
-   * The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too, and a
-   * prompt
-   * with ratings 1 to 3.
+   * The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too,
+   * and a prompt with ratings 1 to 3.
    *
    * @generated from enum value: LAVE_PRESET_PAPER = 2;
    */
@@ -3076,7 +3085,7 @@ export const LavePresetSchema: GenEnum<LavePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 15);
 
 /**
- * The judge's work before it grades.
+ * The judge's steps before it grades.
  *
  * @generated from enum gradewire.v1.GradeStyle
  */
@@ -3087,7 +3096,7 @@ export enum GradeStyle {
   UNSPECIFIED = 0,
 
   /**
-   * No work: verdict and grade at once. The default.
+   * None: give verdict and grade immediately. The default.
    *
    * @generated from enum value: GRADE_STYLE_MATCH = 1;
    */
@@ -3158,14 +3167,14 @@ export enum CompareMode {
   UNSPECIFIED = 0,
 
   /**
-   * The verdict is read from the probabilities of the prompt's labels after one pass over it. The default.
+   * The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default.
    *
    * @generated from enum value: COMPARE_MODE_VERDICT = 1;
    */
   VERDICT = 1,
 
   /**
-   * A reason is generated first, then the verdict; many times slower.
+   * The judge writes a reason first, then the verdict. Many times slower.
    *
    * @generated from enum value: COMPARE_MODE_REASON = 2;
    */
@@ -3179,7 +3188,7 @@ export const CompareModeSchema: GenEnum<CompareMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 18);
 
 /**
- * The verdicts of both orders that make an answer win.
+ * Rules for the winner. The judge gives one verdict for each order of the two answers.
  *
  * @generated from enum gradewire.v1.CompareDecision
  */
@@ -3190,14 +3199,14 @@ export enum CompareDecision {
   UNSPECIFIED = 0,
 
   /**
-   * Both say the same, else STATUS_INCONSISTENT. The default.
+   * Both verdicts must agree, else STATUS_INCONSISTENT. The default.
    *
    * @generated from enum value: COMPARE_DECISION_BOTH = 1;
    */
   BOTH = 1,
 
   /**
-   * One order says that the answer wins, the other says the same or a tie. STATUS_INCONSISTENT if each answer wins once.
+   * An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once.
    *
    * @generated from enum value: COMPARE_DECISION_MAJORITY = 2;
    */
