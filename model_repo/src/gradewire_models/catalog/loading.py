@@ -1,4 +1,4 @@
-"""Read the models of ``catalog.toml`` as typed, checked values."""
+"""Read models from ``catalog.toml`` as typed, checked values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Adapted:
-    """An ``[[adapted]]``, whose adapter's files lie in `gradewire_models.catalog` under the model's name."""
+    """An ``[[adapted]]``; the adapter is stored in `gradewire_models.catalog` under the model's name."""
 
     name: Name
     base: str
@@ -68,7 +68,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]`` with the fields of `CatalogModel`; the files that it names lie in `directory`.
+    """Read a ``[[model]]`` with the fields of `CatalogModel`; file names in it are relative to `directory`.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.
@@ -77,10 +77,10 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``; all other fields come from its base.
+    """Read a ``[[variant]]``; fields that it does not set are its base's.
 
     Raises:
-        ValueError: See `read_model`; or its numeric class is its base's.
+        ValueError: See `read_model`; or variant and base have the same numeric class.
     """
     settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
@@ -110,7 +110,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`; `values` holds the fields that differ.
+    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ.
 
     Raises:
         TypeError: `values` has an unknown field.
@@ -189,7 +189,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """Return the model that is used if none is named."""
+    """Return the model that is used if the caller names no model."""
     return next(model for model in load_catalog().values() if model.default)
 
 
@@ -197,13 +197,13 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model; the message lists its models.
+        CatalogError: The catalog has no such model; the message lists the known ones.
     """
     return find(load_catalog(), name, "model")
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` if a user's model cannot have this name: it is malformed, or in the catalog."""
+    """Raise `error` if a user's model cannot have this name because the name is malformed or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
     if name in load_catalog():
@@ -211,10 +211,10 @@ def require_free_name(name: str, error: type[ModelError]) -> None:
 
 
 def base_models() -> list[CatalogModel]:
-    """Return the encoders that are not variants of another, in the order of the catalog."""
+    """Return the encoders that are not variants, in the catalog's order."""
     return [model for model in load_catalog().values() if not model.base and model.kind == "encoder"]
 
 
 def grader_models() -> list[CatalogModel]:
-    """Return the graders in the order of the catalog; the first is the default."""
+    """Return the graders in the catalog's order; the first is the default."""
     return [model for model in load_catalog().values() if model.kind == "grader"]

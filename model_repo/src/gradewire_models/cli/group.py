@@ -1,4 +1,4 @@
-"""The group ``gradewire models``: list and verify, with build, export and train mounted."""
+"""The group ``gradewire models`` with its commands `list` and `verify`."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _TrainGroup(click.Group):
-    """A group that imports the commands of `gradewire_train` when one of them is called."""
+    """A group that imports `gradewire_train` only when a user runs one of its commands or asks for help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -43,9 +43,9 @@ class _TrainGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    # Import by name, because the training package is a distribution of its own and may be missing.
+    # Import by name, because the training package is a separate distribution and may be missing.
     found = find_spec("gradewire_train")
-    # Byte code left in a folder by an older checkout makes a namespace package without an origin.
+    # Byte code that an older checkout left in the folder makes a namespace package, which has no origin.
     if found is None or found.origin is None:
         raise MissingPackageError("the package gradewire-train is not installed. Run: pip install 'gradewire[train]'")
     group = import_module("gradewire_train.cli").train
@@ -63,8 +63,8 @@ def train() -> None:
 def models() -> None:
     """Build, list and verify encoders, graders and judges.
 
-    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are
-    put in place. After a failure the repository is unchanged.
+    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are put
+    in place. After a failure the repository is unchanged.
     """
 
 
@@ -117,12 +117,12 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     Compares digests, config.pbtxt and the graph with one another. Compares the vectors (a grader's logits) of texts of
     many lengths, alone and in mixed batches, with an independent computation from the build. A variant must also give
     nearly the scores of its base, which must be built; GPU variants run on the CPU for this. For a judge, checks
-    digests, tokenizer and next-token logits of a few texts: alone, in a batch and behind a cached prefix. The exit
-    code is 4 if a check fails.
+    digests, tokenizer and next-token logits of a few texts: alone, in a batch and behind a cached prefix. The exit code
+    is 4 if a check fails.
     """
     with needs("server", "verifying"):
-        from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - as in `build`
-        from gradewire_models.build.verify import verify_built  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - a slow import
+        from gradewire_models.build.verify import verify_built  # noqa: PLC0415 - a slow import
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:
@@ -151,7 +151,7 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Return the marks of graders and of the models that a call without a name uses."""
+    """Return " (grader)", " (default)", both or "" for a model in the list."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

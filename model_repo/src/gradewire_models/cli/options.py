@@ -32,9 +32,9 @@ WHEELS_OPTION = click.option(
 
 
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options to a command, which gets them as one dataclass argument.
+    """Return a decorator that adds options to a command and passes their values as one dataclass argument.
 
-    The dataclass `kind` has fields with the options' names.
+    The fields of the dataclass `kind` must have the options' names.
     """
 
     def add(command: Command) -> Command:
@@ -52,14 +52,14 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
 
 
 class MissingPackageError(click.ClickException):
-    """The error of a command whose packages are not installed."""
+    """An error of a command that needs packages that are not installed."""
 
     exit_code = ExitCode.UNUSABLE
 
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """End the command with the message of a `ModelError` or a `further` error; also works as a decorator."""
+    """Print only the message of a `ModelError` or a `further` error and exit; usable as a decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
@@ -69,7 +69,7 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Enter a context for the imports of `doing`, for example "building"; name the `extra` if one is missing."""
+    """Run imports that `doing`, say "building", needs; if an import fails, the error names the `extra` to install."""
     try:
         yield
     except ImportError as error:
@@ -80,7 +80,7 @@ def needs(extra: str, doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target device of a model; attributes are the options with the same names.
+    """A model's target device; the attributes are the values of the options with the same names.
 
     Raises:
         click.UsageError: The options exclude each other.
