@@ -1,4 +1,4 @@
-"""Read an encoder's folder, local or from the hub, without torch: modules, settings, and what prevents an export."""
+"""Read the modules and settings in an encoder's folder, local or from the hub, and reject what cannot be exported."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
-"""The way from token vectors to a sentence vector.
+"""The method that turns token vectors into a sentence vector.
 
-``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
-model's own pooler over the first token (dense layer and tanh), as in transformers.
+``mean`` averages the text's tokens. ``cls`` takes the first token's vector, ``last`` the last token's (decoders).
+``pooler`` applies the model's own pooler from transformers, a dense layer and tanh, to the first token.
 """
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 _MODULES_FILE = "modules.json"
-# After normalisation, a mean equals a sum divided by the root of the number of tokens.
+# After normalisation, a sum divided by the square root of the number of tokens equals the mean.
 _MODES: dict[str, Pooling] = {"mean": "mean", "mean_sqrt_len_tokens": "mean", "cls": "cls", "lasttoken": "last"}
 _OLD_KEYS = {
     "pooling_mode_cls_token": "cls",
@@ -31,23 +31,23 @@ _OLD_KEYS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
-# transformers writes a number like 1e30 for a tokenizer without a limit.
+# transformers writes a value like 1e30 for a tokenizer without a limit.
 _SANE_TOKENS = 1_000_000
 _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Files that an export reads, in any directory of modules.json; no pickles, no other frameworks' weights, no code.
+# Files that an export reads, in any directory that modules.json names: no pickles, other frameworks' weights or code.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
-    """The encoder's directory in a sentence-transformers folder, and its pooling module or None.
+    """The encoder's directory in a sentence-transformers folder, and the pooling; None without a pooling module.
 
-    `counts_prompt` is True if the tokens of a prompt are pooled with those of the text.
+    `counts_prompt` is True if pooling includes a prompt's tokens.
     """
 
     transformer: Path
@@ -59,7 +59,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; return {} if the file is missing.
 
     Raises:
-        ExportError: The file is no JSON object, or cannot be read.
+        ExportError: The file cannot be read or is not a JSON object.
     """
     if not path.is_file():
         return {}
@@ -72,8 +72,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder without pooling. With `pooling_is_given`, the folder's
-    own pooling may be one that cannot be exported.
+    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given`, the folder's
+    own pooling is ignored, so it may be one that cannot be exported.
 
     Raises:
         ExportError: The graph cannot express a module or the pooling.
@@ -135,17 +135,17 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder saved by transformers or sentence-transformers; unknown fields are None or empty.
+    """An encoder that transformers or sentence-transformers saved; unknown fields are None or empty.
 
     Attributes:
-        directory: Directory of the encoder itself: config.json, weights, tokenizer.
+        directory: Directory with the encoder's config.json, weights and tokenizer.
         model_type: The architecture's name in transformers, for example ``"bert"``.
         default_prompt: Text that the folder puts before every input; usually empty.
-        prompts: Texts of the folder's prompts by name.
-        counts_prompt: True if the tokens of a prompt are pooled as well.
-        max_tokens: Longest input that the folder allows, with special tokens.
+        prompts: The folder's prompts by name.
+        counts_prompt: True if pooling includes a prompt's tokens.
+        max_tokens: Maximum input length that the folder allows, in tokens, including special tokens.
         lower_case: True if texts are lower-cased before they are tokenized.
-        weight_sha256: SHA-256 of every file of weights, by file name.
+        weight_sha256: SHA-256 of every weights file, by file name.
     """
 
     directory: Path
@@ -161,12 +161,11 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read the folder of an encoder; `pooling` overrides the folder's.
+    """Read an encoder's folder; `pooling` overrides the folder's pooling.
 
     Raises:
-        ExportError: The folder holds no model, or something that cannot be exported: weights as a pickle, an adapter,
-            an
-            encoder-decoder, modules or a pooling that the graph cannot express.
+        ExportError: The folder contains no model, or one that cannot be exported: weights as a pickle, an adapter, an
+            encoder-decoder, or modules or a pooling that the graph cannot express.
     """
     chain = read_modules(directory, pooling_is_given=pooling is not None)
     config = read_json(chain.transformer / "config.json")
@@ -254,7 +253,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and its origin: the hub's id with its commit, or the folder's own name (never a path) without one."""
+    """A folder and its origin: the hub ID with the commit, or a local folder's name (never its path) and ""."""
 
     directory: Path
     origin: str
@@ -262,10 +261,10 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Return the folder `wanted`; if it does not exist and `wanted` is a hub id, download it.
+    """Return the folder `wanted`; if it does not exist and `wanted` is a hub ID, download the model.
 
     Raises:
-        ExportError: `wanted` is neither, or a directory with a revision.
+        ExportError: `wanted` is neither a directory nor a hub ID, or a revision is given for a directory.
         DownloadError: The hub is not available, has no such model or revision, or denies access.
     """
     directory = Path(wanted).expanduser()
@@ -279,8 +278,8 @@ def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
 
 
 def _download(hub_id: str, revision: str) -> SourceFolder:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only in the extra `export`; directories do without
-    from huggingface_hub.errors import (  # noqa: PLC0415 - as above
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - local directories do not need it
+    from huggingface_hub.errors import (  # noqa: PLC0415 - for the same reason
         GatedRepoError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -306,7 +305,7 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
         ) from error
     except OSError as error:
         raise DownloadError(f"cannot download {hub_id}: {error}") from error
-    # The cache keeps each commit in a directory with its name.
+    # In the hub's cache, the directory's name is the commit.
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
         raise DownloadError(f"the download of {hub_id} does not show its commit ({path})")

@@ -1,4 +1,4 @@
-"""Export an encoder into a repository: completely or not at all, and always verified."""
+"""Export an encoder into a repository and verify it, either completely or not at all."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,13 +34,13 @@ def export_model(
 ) -> ExportResult:
     """Export an encoder, from a directory or the hub, into `repository`; replace a model with the same name.
 
-    The graph is compared with torch before it is put in place: each text alone in torch, and in mixed batches in the
-    graph. After a failure the repository is unchanged.
+    The graph is compared with torch before it is published. Torch encodes each text alone, the graph in mixed batches.
+    After a failure, the repository is unchanged.
 
     Raises:
         ExportError: The model cannot be exported with these options; the message says why and what to do instead.
-        DownloadError: The hub did not deliver it.
-        VerificationError: The graph does not compute what torch computes.
+        DownloadError: The model cannot be downloaded from the hub.
+        VerificationError: The graph does not compute the same as torch.
         BuildError: The repository cannot be written.
     """
     check_options(options)
@@ -86,7 +86,7 @@ def _write(
             return _write_graph(model, each, metadata, target, report), notes
         except (ExportError, VerificationError) as error:
             notes += (f"exported with {last}, because {each} failed: {error}",)
-            # The failed exporter may have patched the model.
+            # The failed exporter may have changed the model.
             model = load_encoder(folder)
     return _write_graph(model, last, metadata, target, report), notes
 
