@@ -147,7 +147,7 @@ def install(environment: Path) -> None:
     "repository",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=default_repository,
-    show_default="as in gradewire models",
+    show_default="the same as for gradewire models",
     help="Triton model repository.",
 )
 @click.option(

@@ -145,7 +145,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
 
 def _replace(target: Path, report: Report) -> None:
     if target.exists() and not (target / MARKER_FILE).is_file() and any(target.iterdir()):
-        raise EnvironmentBrokenError(f"{target} holds other files than Triton's environment. Name another directory")
+        raise EnvironmentBrokenError(f"{target} contains files, but not Triton's environment. Name an empty directory")
     prefix = f".{target.name}.building-"
     for leftover in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover)

@@ -103,8 +103,11 @@ def test_matrices_in_float32_and_a_pooler_nobody_reads_are_taken(bert: Package, 
         ({"lora_alpha": 10**400}, "lora_alpha should be"),
         ({"target_modules": ".*query"}, "target_modules should be a valid array"),
         ({"target_modules": []}, "target_modules should have at least 1 item"),
-        ({"target_modules": ["gate_proj"]}, r"target_modules \['gate_proj'\] in layers all are none of this encoder's"),
-        ({"layers_to_transform": [LAYERS]}, "are none of this encoder's"),
+        (
+            {"target_modules": ["gate_proj"]},
+            r"target_modules \['gate_proj'\] in layers all match no linear",
+        ),
+        ({"layers_to_transform": [LAYERS]}, "match no linear layer of this encoder"),
         ({"layers_to_transform": "1"}, "layers_to_transform should be a valid"),
         ({"bias": "all"}, 'bias is "all", which cannot be merged into the weights'),
         ({"use_dora": True}, "use_dora is true, which cannot"),
@@ -273,7 +276,7 @@ def test_the_model_says_what_it_is_made_of(
     assert facts["adapter_sha256"] == hashlib.sha256(pins.encode()).hexdigest()
     assert (facts["text_form"], facts["licence"], facts["base"]) == ("sfve", "MIT", "")
     assert model.remarks == (
-        'trained for metric sfve, on "Question: … Answer: …"; other metrics send it texts in other forms',
+        'trained for metric sfve, on "Question: … Answer: …"; other metrics send texts in other formats',
     )
     assert facts["origin"] == f"{adapter_user_adapter} on random"
     assert (
@@ -355,7 +358,7 @@ def test_an_adapter_that_changes_while_it_is_built_is_refused(
             f"at most {MAX_TOKENS}, the limit of",
         ),
         (lambda at: write_adapter(at, "bert", said={"licence": ["MIT"]}), "licence should be a valid string"),
-        (lambda at: (at / "gradewire.json").write_text("[]"), "should hold a JSON object"),
+        (lambda at: (at / "gradewire.json").write_text("[]"), "should contain a JSON object"),
     ],
 )
 def test_a_folder_that_is_no_adapter_of_this_base_is_refused(
@@ -396,17 +399,17 @@ def test_the_command_builds_lists_and_verifies(
     assert re.search(r"mine: built, digest [0-9a-f]{64}", built.output)
     assert re.search(r"mine: not in the catalog, adapter on tiny-bert, digest", run("list", *place).output)
     assert run("verify", "mine", *place).exit_code == 0
-    assert "mine: already there" in run("build", "mine", *place).output
+    assert "mine: already built" in run("build", "mine", *place).output
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--name", "mine"], "--name needs --adapter"),
-        (["--adapter", ".", "--all"], "--adapter needs exactly one encoder"),
-        (["--adapter", ".", "all-MiniLM-L6-v2", "all-mpnet-base-v2"], "--adapter needs exactly one encoder"),
+        (["--adapter", ".", "--all"], "--adapter needs exactly one catalog encoder"),
+        (["--adapter", ".", "all-MiniLM-L6-v2", "all-mpnet-base-v2"], "--adapter needs exactly one catalog encoder"),
         (["--adapter", ".", "--target", "gpu"], "for CPUs"),
-        (["--adapter", ".", "--name", "mine", "smollm2-135m-instruct"], "--adapter needs exactly one encoder"),
+        (["--adapter", ".", "--name", "mine", "smollm2-135m-instruct"], "--adapter needs exactly one catalog encoder"),
         (["--adapter", ".", "--name", "mine", "nothing"], "the catalog has no model 'nothing'"),
         (["--adapter", ".", "--name", "mine"], "is not an adapter in PEFT's format"),
         (["--adapter", "./nowhere"], "does not exist"),

@@ -59,9 +59,7 @@ def test_it_is_what_its_description_says(repository: Path) -> None:
     checks = verify_built(repository, "tiny-grader", None)
     assert [check.name for check in checks if not check.passed] == []
     assert {"logits", "batch invariance"} <= {check.name for check in checks}
-    assert model.remarks == (
-        "reads question, reference and answer together; for metric grader, and inside correctness",
-    )
+    assert model.remarks == ("reads question, reference and answer together; for the metrics grader and correctness",)
 
 
 def test_the_answer_has_its_own_token_type(repository: Path) -> None:

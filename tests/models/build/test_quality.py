@@ -151,9 +151,18 @@ def test_a_line_ends_at_its_line_feed_only(tmp_path: Path) -> None:
         ("", "has no rows"),
         ("{", "line 1"),
         ('{"question": "q", "references": ["r"]}', "line 1: needs question"),
-        ('{"question": "q", "references": [], "prediction": "p"}', "line 1: a text is empty"),
-        ('{"question": "q", "references": [7], "prediction": "p"}', "line 1: a text is empty"),
-        ('{"question": "q", "references": ["r"], "prediction": " "}', "line 1: a text is empty"),
+        (
+            '{"question": "q", "references": [], "prediction": "p"}',
+            "line 1: a text is empty",
+        ),
+        (
+            '{"question": "q", "references": [7], "prediction": "p"}',
+            "line 1: a text is empty",
+        ),
+        (
+            '{"question": "q", "references": ["r"], "prediction": " "}',
+            "line 1: a text is empty",
+        ),
     ],
 )
 def test_rows_that_cannot_be_scored_are_named(tmp_path: Path, content: str, said: str) -> None:

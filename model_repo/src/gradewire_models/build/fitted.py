@@ -51,7 +51,7 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
             model = load_built(repository, name, graph=False)
             if model.digest != calibration.model_digest:
                 raise BuildError(
-                    f"the scores come from {name} with digest {calibration.model_digest[:12]}, but {repository} holds "
+                    f"the scores are from {name} with digest {calibration.model_digest[:12]}, but {repository} has "
                     f"digest {model.digest[:12]}. Score the rows with that model"
                 )
             left = tuple(each for each in model.unreadable if each.metric != calibration.metric)

@@ -69,7 +69,7 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     if FINGERPRINT_OUTPUT in taken:
         raise ValueError(f"the graph already has an output {FINGERPRINT_OUTPUT}")
     if any(tensor.data_location == TensorProto.EXTERNAL for tensor in graph.initializer):
-        raise ValueError("the graph keeps weights in other files, which its fingerprint would not cover")
+        raise ValueError("the graph stores weights in separate files, which its fingerprint would not cover")
     if INPUT_IDS not in {tensor.name for tensor in graph.input}:
         raise ValueError(f"the graph has no input {INPUT_IDS}")
     opsets = [opset.version for opset in model.opset_import if opset.domain in {"", "ai.onnx"}]
@@ -195,8 +195,8 @@ def require_digest(name: str, found: str, expected: str) -> None:
     """
     if expected and found != expected:
         raise DigestMismatchError(
-            f"{name} has digest {found}, but the catalog expects {expected}: graph writer and catalog come from "
-            "different releases"
+            f"{name} has digest {found}, but the catalog expects {expected}. The graph writer and the catalog "
+            "are from different releases"
         )
 
 

@@ -209,7 +209,7 @@ def _pair(question: str, answer: str) -> str:
 def _check_operators(model: BuiltModel) -> Check:
     graph = onnx.load(model.onnx_path, load_external_data=False).graph
     found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
-    wrong = f"{', '.join(found)}: a text's vector depends on its batch mates"
+    wrong = f"{', '.join(found)}: a text's vector depends on the other texts in its batch"
     return Check(
         "operators", passed=not found, detail=wrong if found else "no operator takes its scale from the whole batch"
     )

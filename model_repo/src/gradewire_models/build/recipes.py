@@ -48,7 +48,7 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     pinned = _setting(model, "calibration_sha256")
     if texts_sha256(texts) != pinned:
         raise BuildError(
-            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, not {pinned} as in the recipe"
+            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, but the recipe pins {pinned}"
         )
     graph = encoder_graph(encoder, model)
     ids = tokenize(source / "tokenizer.json", texts, model.max_tokens)

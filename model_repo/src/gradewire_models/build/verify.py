@@ -80,7 +80,7 @@ def open_computing(model: BuiltModel) -> Computes:
 def computed_how(model: BuiltModel) -> str:
     """Return a note on how `open_computing` computes a bf16 or GPU model; "" for other models."""
     if model.numeric_class != BF16_CLASS:
-        return "" if model.on_cpu else "computed on the CPU, which says little about its GPU"
+        return "" if model.on_cpu else "computed on a CPU, which says little about a GPU"
     try:
         return f"computed in bf16 ({arithmetic()})"
     except Bf16UnavailableError as error:
@@ -172,7 +172,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
         Check(
             "sentence vectors",
             passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
-            detail=f"least cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
+            detail=f"lowest cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
             f"(at least {limits.min_cosine})",
         ),
         Check(
@@ -219,11 +219,11 @@ def _batches(session: Computes, outputs: Sequence[str], golden: Golden) -> list[
 def _check_invariance(model: BuiltModel, session: Computes, golden: Golden, together: Rows, limit: float) -> Check:
     alone = np.concatenate([run(session, [model.sentence_output], *pad((ids,)))[0] for ids in golden.ids])
     effect = float(np.max(np.abs(together - alone)))
-    what = "logit" if model.kind == "grader" else "component"
+    what = "logit" if model.kind == "grader" else "vector component"
     return Check(
         "batch invariance",
         passed=effect <= limit,
-        detail=f"largest change of a {what} between alone and in a batch {effect:.1e} (at most {limit:.0e})",
+        detail=f"in a batch, a {what} changes by up to {effect:.1e} (at most {limit:.0e})",
     )
 
 
@@ -262,7 +262,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
         return Check("config.pbtxt", passed=False, detail="; ".join(each.summary for each in model.unreadable))
-    detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
+    detail = f"a build would write the same; the graph has the same tensors: {', '.join(said)}"
     return Check("config.pbtxt", passed=True, detail=detail)
 
 

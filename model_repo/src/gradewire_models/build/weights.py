@@ -221,10 +221,10 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
         raise BuildError(f"cannot read the head {path}: {error}") from error
     shapes = {"weight": (1, model.dims), "bias": (1,)}
     if set(tensors) != set(shapes):
-        raise BuildError(f"{path} should hold {' and '.join(shapes)}, found {', '.join(sorted(tensors)) or 'nothing'}")
+        raise BuildError(f"{path} should contain {' and '.join(shapes)}, not {', '.join(sorted(tensors)) or 'nothing'}")
     for name, shape in shapes.items():
         if not np.isfinite(_take(tensors, path, name, *shape)).all():
-            raise BuildError(f"{path}: {name} holds NaN or infinite values")
+            raise BuildError(f"{path}: {name} contains NaN or infinite values")
     return Head(tensors["weight"], tensors["bias"])
 
 

@@ -60,10 +60,10 @@ class AdapterMetadata:
     def remark(self) -> str:
         """A note for users; "" without one."""
         if self.text_form == "grader":
-            return "reads question, reference and answer together; for metric grader, and inside correctness"
+            return "reads question, reference and answer together; for the metrics grader and correctness"
         if self.text_form != "sfve":
             return ""
-        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics send it texts in other forms'
+        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics send texts in other formats'
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
     base = _base(said.base, bases)
     if said.numeric_class == base.numeric_class:
-        raise ValueError("numeric_class should differ from its base's, or caches mix their vectors")
+        raise ValueError("numeric_class should differ from the base's, or caches would mix their vectors")
     return _checked(replace(base, default=False, **vars(said)))
 
 
@@ -159,7 +159,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
         raise ValueError(f"token_layers should be between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
-        raise ValueError(f"bertscore names layers that are no outputs; outputs are {sorted(having)}")
+        raise ValueError(f"bertscore names layers that are not outputs; outputs are {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
@@ -207,7 +207,7 @@ def require_free_name(name: str, error: type[ModelError]) -> None:
     if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
     if name in load_catalog():
-        raise error(f"{name!r} is a model of the catalog, with a fixed digest. Choose another name with --name")
+        raise error(f"{name!r} is the name of a catalog model. Choose a different name with --name")
 
 
 def base_models() -> list[CatalogModel]:

@@ -68,8 +68,8 @@ def build(
 ) -> None:
     """Build encoders, graders and judges; without NAME, the default encoder.
 
-    A built or exported model stays; its config.pbtxt is rewritten if `verify` finds it wrong. You can build again
-    at any time, also twice at once. A model with another digest becomes the next version in Triton.
+    A built or exported model stays; its config.pbtxt is rewritten if `verify` finds it wrong. You can build again at
+    any time, also twice at once. A model with another digest becomes the next version in Triton.
 
     With --adapter, you get a model of your own: NAME with your adapter in its weights.
     """
@@ -120,7 +120,7 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
     if own_name and adapter is None:
         raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter needs exactly one encoder of the catalog, for CPUs: name one, without --all")
+        raise click.UsageError("--adapter needs exactly one catalog encoder for CPUs. Name it without --all, --target")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
@@ -136,9 +136,9 @@ def _variant(model: CatalogModel, target: Target) -> CatalogModel:
 
 
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
-    click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
+    click.echo(f"{model.name}: already built, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  config.pbtxt was rewritten. Reload the model in a running Triton")
+        click.echo("  config.pbtxt was rewritten. If Triton is running, reload the model")
 
 
 def _tell(result: "BuildResult") -> None:
@@ -155,6 +155,6 @@ def _tell(result: "BuildResult") -> None:
         )
     if not model.on_cpu:
         click.echo(
-            "  not tested on a GPU, here or in gradewire's own tests. Compare its scores on your GPU with "
+            "  never tested on a GPU, not even in gradewire's own tests. Compare its scores on your GPU with "
             f"{model.base}'s before you rely on them (docs/reference/models.md)"
         )

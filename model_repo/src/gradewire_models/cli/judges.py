@@ -117,7 +117,7 @@ def _forms(judge: BuiltJudge) -> str:
 
 def _tell(result: "JudgeResult") -> None:
     judge = result.judge
-    click.echo(f"{judge.name}: {'built' if result.built else 'already there'}, {_forms(judge)}, in {judge.directory}")
+    click.echo(f"{judge.name}: {'built' if result.built else 'already built'}, {_forms(judge)}, in {judge.directory}")
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     if judge.test_only:

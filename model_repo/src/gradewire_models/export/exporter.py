@@ -284,7 +284,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
                 found = model(input_ids=torch.from_numpy(ids)[None], output_hidden_states=True)
         except (IndexError, RuntimeError) as error:
             raise ExportError(
-                f"the model cannot take {len(ids)} tokens ({error}). Lower --max-tokens{_how_far(model, ids)}"
+                f"the model does not accept {len(ids)} tokens ({error}). Lower --max-tokens{_how_far(model, ids)}"
             ) from error
         for layer in token_layers:
             tokens[layer].append(found.hidden_states[layer][0].numpy())

@@ -65,7 +65,7 @@ def read_json(path: Path) -> dict[str, Any]:
         return {}
     found = _parse(path)
     if not isinstance(found, dict):
-        raise ExportError(f"{path} should hold a JSON object")
+        raise ExportError(f"{path} should contain a JSON object")
     return found
 
 
@@ -174,12 +174,12 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
         raise ExportError(f"{directory} is not a model folder: {chain.transformer / 'config.json'} has no model_type")
     if config.get("is_encoder_decoder"):
         raise ExportError(
-            f"{directory} holds an encoder-decoder ({model_type}); only encoders and decoders are exported"
+            f"{directory} contains an encoder-decoder ({model_type}), but only encoders and decoders can be exported"
         )
     settings = _sentence_settings(chain.transformer)
     task = settings.get("transformer_task", "feature-extraction")
     if task != "feature-extraction":
-        raise ExportError(f"{directory} is for the task {task!r}, which gives no token vectors")
+        raise ExportError(f"{directory} contains a model for the task {task!r}, which returns no token vectors")
     prompts, default_prompt = _prompts(directory)
     return EncoderFolder(
         directory=chain.transformer,
@@ -220,7 +220,7 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
     default = settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or (default is not None and default not in prompts):
         raise ExportError(
-            f"{directory / 'config_sentence_transformers.json'}: default_prompt_name {default!r} is no prompt of it"
+            f"{directory / 'config_sentence_transformers.json'}: default_prompt_name {default!r} is not a prompt"
         )
     texts = {str(name): str(text) for name, text in prompts.items()}
     return texts, texts.get(default or "", "")
@@ -229,17 +229,17 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
 def _weights(directory: Path) -> dict[str, str]:
     if (directory / "adapter_config.json").is_file():
         raise ExportError(
-            f"{directory} holds an adapter. Merge it into its base model, save that, and export the result"
+            f"{directory} contains an adapter. Merge it into its base model, save the merged model and export it"
         )
     files = sorted(directory.glob("model*.safetensors"))
     if files:
         return {path.name: file_sha256(path) for path in files}
     if list(directory.glob("*.bin")) or list(directory.glob("*.pt")):
         raise ExportError(
-            f"{directory} holds weights only as a pickle, which can run any code when read. If you trust them, "
-            "save them as model.safetensors (transformers: save_pretrained)"
+            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust it, "
+            "save the weights as model.safetensors (transformers: save_pretrained)"
         )
-    raise ExportError(f"{directory} holds no weights (model.safetensors)")
+    raise ExportError(f"{directory} contains no weights (model.safetensors)")
 
 
 def _licence(card: Path) -> str:
@@ -273,7 +273,7 @@ def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
             raise ExportError(f"{wanted} is a directory and has no revisions. Leave out --revision")
         return SourceFolder(directory, directory.resolve().name, commit="")
     if not _HUB_ID.fullmatch(wanted):
-        raise ExportError(f"{wanted!r} is neither a directory nor a model id of the hub (organisation/model)")
+        raise ExportError(f"{wanted!r} is neither a directory nor a hub ID (organisation/model)")
     return _download(wanted, revision)
 
 
@@ -292,7 +292,7 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
         )
     except GatedRepoError as error:
         raise DownloadError(
-            f"{hub_id} needs a permission. Log in to the hub with an account that has access"
+            f"access to {hub_id} is restricted. Log in to the hub with an account that has access"
         ) from error
     except RepositoryNotFoundError as error:
         raise DownloadError(f"the hub has no model {hub_id!r}, or your account has no access to it") from error

@@ -106,7 +106,7 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
         part.doc_string = ""
     foreign = {node.domain for node in model.graph.node} - {"", "ai.onnx"}
     if foreign or model.functions:
-        raise ExportError(f"the graph needs operators outside the standard: {sorted(foreign)}")
+        raise ExportError(f"the graph needs non-standard operators: {sorted(foreign)}")
     model.ir_version = _IR_VERSION
     onnx.checker.check_model(model)
     return model
@@ -115,7 +115,7 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
     """Write the encoder's inputs from the graph's inputs."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
-        raise ExportError(f"the exported encoder needs {sorted(unknown)}, but inputs are only token ids and mask")
+        raise ExportError(f"the exported encoder needs {sorted(unknown)}, but a graph gets only token ids and mask")
     nodes.ints("zero", 0)
     nodes.ints("one", 1)
     # Some architectures (RoBERTa) recognise padding by its id and ignore the mask.

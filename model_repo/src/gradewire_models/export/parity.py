@@ -67,10 +67,10 @@ def _check_sentences(found: Rows, expected: Rows, over: str, tolerance: Toleranc
     error = float(np.max(np.abs(found - expected)))
     cosine_error = float(np.max(1 - np.sum(found.astype(np.float64) * expected, axis=1)))
     return Check(
-        "sentences as in torch",
+        "sentence vectors match torch",
         # A comparison with NaN is False, so the check fails on NaN.
         passed=error <= tolerance.component and cosine_error <= tolerance.cosine,
-        detail=f"largest difference {error:.1e}, of a cosine {cosine_error:.1e} {over} "
+        detail=f"largest difference {error:.1e}, cosine at least 1 - {cosine_error:.1e}, {over} "
         f"(at most {tolerance.component:.0e} and {tolerance.cosine:.0e})",
     )
 
@@ -79,7 +79,7 @@ def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) 
     errors = {layer: token_error(rows, golden.tokens_by_layer[layer]) for layer, rows in found.items()}
     said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
     return Check(
-        "tokens as in torch",
+        "token vectors match torch",
         passed=all(error <= tolerance.token_component for error in errors.values()),
         detail=f"largest difference {said} (at most {tolerance.token_component:.0e} of their size)",
     )
@@ -93,5 +93,5 @@ def _check_empty(session: onnxruntime.InferenceSession, tolerance: Tolerance) ->
     (alone,) = run(session, [SENTENCE_OUTPUT], ids[:1], mask[:1])
     passed = bool(np.all(np.isfinite(found))) and float(np.max(np.abs(found[0] - alone[0]))) <= tolerance.component
     return Check(
-        "empty rows", passed=passed, detail="a row without tokens gives finite values and does not change its neighbour"
+        "empty rows", passed=passed, detail="a row without tokens has finite results and does not change the other row"
     )

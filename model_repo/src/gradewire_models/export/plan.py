@@ -87,7 +87,7 @@ def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
         notes.append(
-            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens of {folder.max_tokens} possible. Change it with --max-tokens"
+            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens, but may have {folder.max_tokens} with --max-tokens"
         )
     offered = [name for name, text in folder.prompts.items() if text]
     if options.prefix is None and offered and not folder.default_prompt:

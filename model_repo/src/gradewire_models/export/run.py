@@ -102,4 +102,4 @@ def _write_graph(
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     parity = check_parity(target / ONNX_FILE, golden, vocabulary, tolerance_of(metadata.numeric_class))
     checks = (*parity, *verify_built(target.parent, metadata.name, None))
-    return require(checks, "the graph does not compute what torch computes: ")
+    return require(checks, "the graph does not compute the same as torch: ")

@@ -26,7 +26,7 @@ SAMPLE_TEXTS = (
 """Texts in several lengths and scripts for comparisons of tokenizers and encoders."""
 
 
-_OVERRULED = f"the published {TOKENIZER_FILE} gives other ids than transformers; the ids of transformers are used"
+_OVERRULED = f"the published {TOKENIZER_FILE} gives different ids than transformers, so it is not used"
 
 
 def load_tokenizer(folder: EncoderFolder) -> Any:
@@ -47,9 +47,9 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise ExportError(_no_tokenizer(folder))
     if not tokenizer.is_fast:
-        raise ExportError(f"the tokenizer of {folder.directory} ({type(tokenizer).__name__}) has no fast form")
+        raise ExportError(f"the tokenizer of {folder.directory} ({type(tokenizer).__name__}) has no fast version")
     if any(any(tokenizer(text).get("token_type_ids", [])) for text in SAMPLE_TEXTS):
-        raise ExportError(f"{folder.model_type} gives token types other than 0, which the graph does not take")
+        raise ExportError(f"{folder.model_type} needs token types other than 0, which the graph does not support")
     return tokenizer
 
 

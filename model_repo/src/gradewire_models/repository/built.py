@@ -254,8 +254,8 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
     wrong = [path for path, record in records.items() if found[path] != record.bytes]
     if wrong:
-        said = ", ".join(f"{path.name} {records[path].bytes}, not {found[path]} bytes" for path in wrong)
-        raise _broken(directory, f"{CONFIG_FILE} says {said}")
+        said = ", ".join(f"{path.name} has {found[path]} bytes, not {records[path].bytes}" for path in wrong)
+        raise _broken(directory, f"{said} as in {CONFIG_FILE}")
     outputs = [output.name for output in config.output]
     if not set(outputs) >= _REQUIRED_OUTPUTS[model.kind]:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")

@@ -196,8 +196,8 @@ def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     sizes = weights.sizes
     if (sizes.architecture, sizes.context_tokens) != (judge.architecture, judge.context_tokens):
         raise BuildError(
-            f"the file is a {sizes.architecture} for {sizes.context_tokens} tokens, but the catalog lists a "
-            f"{judge.architecture} for {judge.context_tokens}"
+            f"the file is a {sizes.architecture} model for {sizes.context_tokens} tokens, but the catalog lists a "
+            f"{judge.architecture} model for {judge.context_tokens}"
         )
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:

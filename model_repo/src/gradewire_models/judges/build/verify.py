@@ -136,13 +136,13 @@ def check_processor() -> Check:
 
 def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
     if expected is None:
-        return Check("catalog", passed=True, detail="not a judge of the catalog")
+        return Check("catalog", passed=True, detail="not in the catalog")
     wrong = [
         f"{form}: {expected.digests[form]}"
         for form in judge.forms
         if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
     ]
-    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests match the catalog"
+    detail = f"the catalog has different digests: {', '.join(wrong)}" if wrong else "the digests match the catalog"
     return Check("catalog", passed=not wrong, detail=detail)
 
 
@@ -159,7 +159,7 @@ def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
 def _check_logits(session: JudgeSession, golden: Golden) -> Check:
     logits, _ = session.run([text.tolist() for text in golden.ids])
     found = min(float(np.corrcoef(own, its)[0, 1]) for own, its in zip(logits, golden.logits, strict=True))
-    detail = f"least correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
+    detail = f"lowest correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
     return Check("logits", passed=found >= MIN_CORRELATION, detail=detail)
 
 
@@ -173,7 +173,7 @@ def _check_batches(session: JudgeSession, golden: Golden) -> Check:
         alone, own = session.run([text])
         later, _ = session.run([next_tokens[place]], past=own, past_lengths=[len(text)])
         same &= bool((alone[0] == together[place]).all() and (later[0] == further[place]).all())
-    detail = "the same alone and in a batch, bit for bit" if same else "a text's result depends on its batch mates"
+    detail = "the same alone and in a batch, bit for bit" if same else "a text's result depends on its batch"
     return Check("batches", passed=same, detail=detail)
 
 
