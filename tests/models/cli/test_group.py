@@ -52,7 +52,7 @@ def test_a_grader_is_built_for_cpus_alone() -> None:
 def test_build_finds_what_is_there(minilm: Path) -> None:
     result = run("build", "--model-repository", minilm)
     assert result.exit_code == 0
-    assert "all-MiniLM-L6-v2: already there" in result.output
+    assert "all-MiniLM-L6-v2: already built" in result.output
 
 
 def test_verify_shows_every_check(tiny_repository: Path) -> None:

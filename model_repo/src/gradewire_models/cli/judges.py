@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of judges to work in; by default the directory judges next to --model-repository.",
+    help="Use this directory of judges; by default, the directory judges next to --model-repository.",
 )
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Form of a judge: int8 is an ONNX graph for x86 processors, fastest with VNNI; gguf is the published file for "
-    "llama.cpp. By default int8 on x86, otherwise gguf.",
+    help="Build this form of a judge: int8, an ONNX graph for x86 processors, fastest with VNNI, or gguf, the "
+    "published file for llama.cpp. By default int8 on x86, otherwise gguf.",
 )
 
 
