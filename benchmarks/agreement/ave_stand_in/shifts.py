@@ -100,9 +100,7 @@ class WordForms:
         return lemma is not None and lemma != word.lower()
 
     def other_number(self, word: str) -> tuple[str, str] | None:
-        """Return a noun in the other number, and this number's name, "singular" or "plural"; None if there is no such
-        form.
-        """
+        """Return a noun in the other number, and "singular" or "plural" for this number; None without such a form."""
         lowered = word.lower()
         if (lemma := self.lemma(lowered, "NOUN")) is None:
             return None

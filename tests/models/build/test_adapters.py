@@ -147,7 +147,7 @@ FIRST = "base_model.model.encoder.layer.0.attention.self.query.lora_A.weight"
         (lambda tensors: tensors.update({FIRST: np.full_like(tensors[FIRST], np.inf)}), "NaN or infinite"),
         (
             lambda tensors: tensors.update({k: np.full(v.shape, 3e38, np.float32) for k, v in tensors.items()}),
-            "exceeds the range of float32",
+            "range",
         ),
     ],
 )
