@@ -34,7 +34,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
         flags: Flags for `gradewire serve`, without dashes.
         start_s: Maximum seconds to wait for the start.
 
-        Yields:
+    Yields:
         The server's HOST:PORT.
 
     Raises:

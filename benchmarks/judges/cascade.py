@@ -130,9 +130,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
 
 
 def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
-    """Return the block on the catalog's fit: bands from the fit half, the judge's values from its least certain
-    rows.
-    """
+    """Return the block on the catalog's fit, with bands from the fit half and the judge's values from a tenth of it."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]

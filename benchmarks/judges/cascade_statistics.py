@@ -172,9 +172,7 @@ def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArr
 
 
 def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return a function that selects the rows that `auto?risk=…` sends to the judge, without `refusing` to any
-    judge.
-    """
+    """Return a function that selects the rows for `auto?risk=…` to judge; without `refusing`, even by a bad judge."""
 
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)

@@ -262,7 +262,7 @@ def test_a_merge_gone_wrong_is_not_put_in_place(
         return (weight - scale * (wide @ narrow)).astype(np.float32)
 
     monkeypatch.setattr("gradewire_models.build.adapters._merge", flipped)
-    with pytest.raises(VerificationError, match="least cosine"):
+    with pytest.raises(VerificationError, match="lowest cosine"):
         build()
     assert not (tmp_path / "repository/my-adapter").exists()
 
@@ -373,7 +373,7 @@ def test_a_folder_that_is_no_adapter_of_this_base_is_refused(
 
 
 def test_names_and_bases_that_cannot_be_are_refused(bert: Package, adapter_user_adapter: Path) -> None:
-    with pytest.raises(BuildError, match="is a model of the catalog"):
+    with pytest.raises(BuildError, match="is the name of a catalog model"):
         user_adapted(adapter_user_adapter, bert.model, "all-MiniLM-L6-v2")
     with pytest.raises(BuildError, match="cannot name a model"):
         user_adapted(adapter_user_adapter, bert.model, "../mine")

@@ -104,7 +104,7 @@ def test_a_broken_graph_does_not_pass(tmp_path: Path) -> None:
             "weight should be float32 [1, 24]",
         ),
         ({"weight": np.zeros((1, 24), np.float16), "bias": np.zeros(1, np.float32)}, "found float16"),
-        ({"weight": np.zeros((1, 24), np.float32)}, "should hold weight and bias, found weight"),
+        ({"weight": np.zeros((1, 24), np.float32)}, "should contain weight and bias, not weight"),
         ({"weight": np.full((1, 24), np.nan, np.float32), "bias": np.zeros(1, np.float32)}, "NaN or infinite"),
     ],
 )

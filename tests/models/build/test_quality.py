@@ -87,7 +87,7 @@ def test_dynamic_quantization_is_refused_whatever_its_scores(bert: Package, repo
     write_model(target, facts, add_fingerprint(onnx.load(dynamic)))
     checks = compare_with_base(repository, "dynamic", "tiny-bert", rows())
     assert passed(checks)["operators"] is False
-    assert "depends on its batch mates" in checks[0].detail
+    assert "depends on the other texts in its batch" in checks[0].detail
 
 
 def _drop_fingerprint(model: onnx.ModelProto) -> None:

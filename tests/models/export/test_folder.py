@@ -88,7 +88,7 @@ def swap_weights(directory: Path, name: str) -> None:
         (lambda at: write(at / "sentence_bert_config.json", {"transformer_task": "fill-mask"}), "'fill-mask'"),
         (
             lambda at: write(at / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": "x"}),
-            "default_prompt_name 'x' is no prompt",
+            "default_prompt_name 'x' is not a prompt",
         ),
     ],
 )

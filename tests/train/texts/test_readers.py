@@ -44,7 +44,7 @@ def question(row: Row) -> str:
         ('{"question": "\\ud800"}', "not JSON in UTF-8 .unexpected end of hex escape"),
         ('{"question": 3}', 'field "question": should be a string, not int'),
         ('{"question": " \\u0000 "}', 'field "question" is blank'),
-        (json.dumps({"question": "x" * 2001}), "2001 characters, but at most 2000"),
+        (json.dumps({"question": "x" * 2001}), "2001 characters, but the maximum is 2000"),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -201,7 +201,7 @@ def test_one_answer_annotators_objects_and_other_names_of_fields(tmp_path: Path)
         ({"question": "what", "answers": "sofa"}, 'field "answers": should be a list of strings'),
         ({"question": "what", "answers": []}, 'field "answers": should be a list of strings'),
         ({"question": "what", "answers": ["sofa", None]}, 'field "answers": should be a string, not NoneType'),
-        ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but at most 1000"),
+        ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but the maximum is 1000"),
     ],
 )
 def test_a_wrong_field_is_named_questions(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:
