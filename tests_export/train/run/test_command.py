@@ -166,7 +166,7 @@ def test_what_a_run_that_was_killed_left_goes_with_the_next_one(
         (("--temperature", "nan"), "--temperature should be a finite number"),
         (("--only", "number"), "only: unknown task 'number'"),
         (("--resume",), "Start without --resume"),
-        (("--base", "nothing"), "neither a model of the catalog"),
+        (("--base", "nothing"), "neither a catalog model"),
         (("--dev", "ONE_LABEL"), "all labels in a part are equal"),
     ],
 )

@@ -124,7 +124,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
         directory = Path(name)
         if not directory.is_dir():
             listed = ", ".join(model for model, each in load_catalog().items() if not each.base)
-            raise TrainingError(f"base: {name!r} is neither a model of the catalog ({listed}) nor a folder")
+            raise TrainingError(f"base: {name!r} is neither a catalog model ({listed}) nor a folder")
         folder = read_folder(directory)
         digests = list(folder.weight_sha256.values())
         whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
