@@ -211,5 +211,5 @@ def _check_operators(model: BuiltModel) -> Check:
     found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
     wrong = f"{', '.join(found)}: a text's vector depends on the other texts in its batch"
     return Check(
-        "operators", passed=not found, detail=wrong if found else "no operator takes its scale from the whole batch"
+        "operators", passed=not found, detail=wrong if found else "no operator derives its scale from the whole batch"
     )

@@ -224,7 +224,7 @@ def reference_logits(
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Texts and their vectors.
+    """Golden texts and their vectors.
 
     Attributes:
         ids: Each text's token ids, int64 [tokens], with lengths from 1 to the model's limit, in mixed order.

@@ -48,7 +48,7 @@ class Computes(Protocol):
     """An object that computes a graph's outputs, for example ONNX Runtime's session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
-        """Return the outputs of one batch from `pad`."""
+        """Return the outputs for a batch that `pad` made."""
 
 
 class _Bf16Session:
@@ -96,7 +96,7 @@ def _has_bf16() -> bool:
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
-    """Compute `outputs` for one batch from `pad`."""
+    """Compute `outputs` for a batch that `pad` made."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
 

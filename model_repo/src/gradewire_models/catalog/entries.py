@@ -270,7 +270,7 @@ class CatalogModel:
             name=self.name,
             base=self.base,
             architecture=self.architecture,
-            # A grader returns one number.
+            # A grader's output is one number.
             dims=1 if self.kind == "grader" else self.dims,
             layers=self.layers,
             earlier_layers=self.token_layers,

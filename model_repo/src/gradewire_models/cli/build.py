@@ -86,7 +86,7 @@ def build(
     becomes the next version in Triton. With --adapter, you get a model of your own: NAME with your adapter in its
     weights.
     """
-    # These imports take a second, which `list` does without.
+    # These imports take a second, and `list` does not need them.
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
@@ -133,7 +133,7 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
     if own_name and adapter is None:
         raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter needs exactly one catalog encoder for CPUs. Name it without --all, --target")
+        raise click.UsageError("--adapter needs exactly one catalog encoder, and no --all or --target gpu")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:

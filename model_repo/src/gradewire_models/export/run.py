@@ -74,7 +74,7 @@ def _write(
     tokenized = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     if max(tokenizer.get_vocab().values()) >= vocabulary:
-        raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond the {vocabulary} word vectors")
+        raise ExportError(f"the tokenizer of {folder.directory} returns ids beyond the {vocabulary} word vectors")
     drawn = reference_texts(tokenized, vocabulary, plan.max_tokens)
     golden = reference_vectors(model, plan.pooling, plan.earlier_layers, drawn)
     save_golden(golden, target / GOLDEN_FILE)

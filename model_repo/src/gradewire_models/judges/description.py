@@ -112,7 +112,7 @@ def read_description(directory: Path) -> Description:
     values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
         if values.pop("format") != _FORMAT:
-            raise ValueError("it has a different format")  # noqa: TRY301 - reported like the other errors
+            raise ValueError("it has a different format")  # noqa: TRY301 - reported like all other errors
         digests = values.pop("digests")
         description = read_table(Description, values, extra="ignore")
         found = {form: description.digest(form) for form in description.forms}

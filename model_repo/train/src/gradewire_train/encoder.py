@@ -238,10 +238,10 @@ def trained_weights(model: Any) -> dict[str, Any]:
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put trained weights back.
+    """Load trained weights into the model.
 
     Raises:
-        TrainingError: The names or shapes are not those of this model.
+        TrainingError: The names or shapes differ from this model's.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
@@ -254,8 +254,8 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
     """Write the trained weights.
 
-    An adapter in PEFT's format has float16 matrices. All weights become a transformers folder with the files of
-    sentence-transformers, for ``gradewire models export``. The directory is created if missing.
+    Write an adapter in PEFT's format with float16 matrices, or with method full a folder in sentence-transformers'
+    format for ``gradewire models export``. Create the directory if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if isinstance(training, GraderTraining) or training.method == "adapter":
