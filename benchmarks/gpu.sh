@@ -2,11 +2,11 @@
 # Measure gradewire on an NVIDIA GPU in less than nine minutes, without a network (docs/operate/gpu.md).
 #
 #   benchmarks/gpu.sh pack [--max-mb N]   with a network: gather what the GPU machine needs into .gpu-pack
-#   benchmarks/gpu.sh [run] [OPTIONS]     on the GPU machine: write report.md and report.json into .gpu-pack/report, and print the report
+#   benchmarks/gpu.sh [run] [OPTIONS]     on the GPU machine: write .gpu-pack/report/report.md and .json, and print the report
 #     --judge-url URL --judge-model NAME  use a judge that is running on an OpenAI-compatible server, or
 #     --judge-weights DIR                 serve this model as judge with the machine's vLLM
 #
-# A step that cannot run says why, and all other steps still run. PYTHON names the interpreter (3.11 for the pack's packages).
+# A step that cannot run says why, and all other steps still run. PYTHON names the interpreter (3.11 for the pack).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step=run
