@@ -32,7 +32,7 @@ def padded_length(tokens: int) -> int:
 
 
 def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and mask, int64 [texts, length], 0 after a text's end; 0 for `length` means the longest text."""
+    """Return padded token ids and their mask, int64 [texts, length]; without `length`, pad to the longest text."""
     ids = np.zeros((len(texts), length or max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):

@@ -148,9 +148,10 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Return an encoder's weights, float32 by name, with the adapter in `directory` merged in; copy what changes.
+    """Return an encoder's weights, float32 by name, with the adapter in `directory` merged in.
 
-    `linears` maps the name of each linear layer in the graph to its encoder layer, counted from 0.
+    `tensors` stays unchanged. `linears` maps the name of each linear layer in the graph to its encoder layer, counted
+    from 0.
 
     Raises:
         BuildError: The adapter is invalid, cannot be merged, or belongs to different weights; the message names file
