@@ -1,8 +1,8 @@
 """Measure the catalog's BERTScore settings for an encoder: the layer that agrees best with annotators, and baselines.
 
-Rows: JSON lines with question, references, prediction, label (0 or 1), dataset and model. The mean agreement over the
-cells of dataset and model decides. A baseline is the mean over pairs of predictions to different questions, like the
-random sentences of Zhang et al. 2020 (section 5). Prints the lines for catalog.toml.
+The input is JSON lines with question, references, prediction, label (0 or 1), dataset and model. The layer with the
+highest mean agreement over the cells of dataset and model is best. A baseline is the mean over pairs of predictions to
+different questions, like the random sentences in Zhang et al. 2020 (section 5). Prints the lines for catalog.toml.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Vectors = dict[int, dict[str, TokenVectors]]
 
 
 async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
-    """Return token vectors of distinct texts, with all layers from one pass."""
+    """Return token vectors for the distinct texts, with all layers from one pass."""
     found: Vectors = {layer: {} for layer in layers}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
@@ -65,7 +65,7 @@ async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 
 async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int], pairs: int) -> dict[int, list[float]]:
-    """Return mean precision, recall and F1 of predictions to different questions, by layer."""
+    """Return the mean precision, recall and F1 of pairs of predictions to different questions, by layer."""
     draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
     drawn: list[tuple[str, str]] = []
     while len(drawn) < pairs:
@@ -80,7 +80,7 @@ async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 
 async def main() -> None:
-    """Print agreement and baseline of every layer."""
+    """Print each layer's agreement and baseline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path)
     parser.add_argument("--repository", type=Path, default=Path("model_repo/models"))

@@ -1,10 +1,10 @@
 """Fit `correctness` on the labelled and drawn rows, and report its quality on unseen rows.
 
-Features come from the served metric (`correctness?features_only=true`), and the server's own code computes
-probabilities. Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on its fit split,
-NQ301 and drawn rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows.
-Scores are kept under --results, so an interrupted run resumes. The labelled rows are not part of the project;
-`gradewire models train grader-texts` writes the drawn ones.
+A server computes the features (`correctness?features_only=true`), and the server's own code computes probabilities. Two
+results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on its fit split, NQ301 and drawn
+rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are stored
+in --results, so an interrupted run resumes. The labelled rows are not part of the project; `gradewire models train
+grader-texts` writes the drawn rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def row_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the rows, the encoder and the directory of the scores."""
+    """Add the options for the rows, the encoder and the scores' directory."""
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the labelled rows")
     parser.add_argument(
         "--drawn", type=Path, default=DATA_DIRECTORY / "drawn_train.jsonl", help="drawn rows; default: %(default)s"
@@ -79,7 +79,7 @@ def row_options(parser: argparse.ArgumentParser) -> None:
 
 
 def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-    """Return EVOUNA's, NQ301's and the drawn rows; score those that this code has not scored yet."""
+    """Return EVOUNA's, NQ301's and the drawn rows; score rows that this code has not scored yet."""
     evouna, nq301 = (options.data / file for file in FILES.values())
     require_files(evouna, nq301, options.drawn, *options.logits)
     return (
@@ -90,7 +90,7 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
 
 
 def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:
-    """Return the rows of a file with their features, from the encoder of the options or another one."""
+    """Return a file's rows with features from the encoder `model`, by default the encoder in `options`."""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
     out = options.results / f"{data.stem}-{model}.jsonl"

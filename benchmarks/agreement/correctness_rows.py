@@ -1,4 +1,4 @@
-"""Labelled rows with the served features of `correctness` and SMILE's score, and fits to rows from several sources."""
+"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit rows from several sources."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
-"""SMILE's own threshold in preset `v1`, from its paper."""
+"""SMILE's threshold in preset `v1`, from SMILE's paper."""
 DRAWN, DRAWN_SHARE = "drawn", 0.5
 RESULT = "correctness?features_only=true"
 
@@ -49,13 +49,13 @@ class ScoredRows:
     """Labelled rows with the server's results.
 
     Attributes:
-        rows: Rows in the file's order.
-        source: Name of their source.
+        rows: The rows, in the file's order.
+        source: Name of the rows' source.
         values: float64[rows, features], NaN if a feature does not apply; with a grader its logit comes last.
         shapes: float64[rows, numbers], the input kind of each item.
-        smile: float64[rows], from preset `one_pass`, like the features.
-        line: Metric identifier that reproduces the features; it includes the model's digest.
-        smile_of_others: float64[rows] by the name of another encoder, with the same preset.
+        smile: float64[rows], SMILE scores with preset `one_pass`, which the features also use.
+        line: Metric identifier that reproduces the features and includes the model's digest.
+        smile_of_others: float64[rows], SMILE scores with the same preset, by the names of other encoders.
     """
 
     rows: list[Row]
@@ -68,14 +68,14 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
-        """Read rows and their results from `gradewire score`.
+        """Read rows, and the results that `gradewire score` wrote for them.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
         """
         rows, scored = read_lines(data), read_lines(scores)
         if [row["id"] for row in rows] != [each["id"] for each in scored]:
-            raise ValueError(f"{scores} does not hold the rows of {data}. Delete it and run again")
+            raise ValueError(f"{scores} does not contain the rows of {data}. Delete it and run again")
         results = [each["scores"][RESULT] for each in scored]
         failed = [result for result in results if result["status"] != "OK"]
         if failed:
@@ -104,7 +104,7 @@ class ScoredRows:
         return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
-        """Return the rows for which `wanted` is true."""
+        """Return the rows that `wanted` accepts."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
@@ -116,27 +116,27 @@ class ScoredRows:
 
         Args:
             model: The encoder's name.
-            other: The rows scored with it.
+            other: The rows scored with this encoder.
 
         Raises:
-            ValueError: `other` has other rows.
+            ValueError: `other` has different rows.
         """
         if other.rows != self.rows:
             raise ValueError(f"the rows scored with {model} differ")
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
-        """Return the rows whose question belongs to one half: "a" is the fit split, "b" the held-out split."""
+        """Return the rows whose question is in a half: "a" is the fit split, "b" the held-out split."""
         return self.where(lambda row: half_of(row["question"]) == half)
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """The labels, float64[rows]: 1 right, 0 wrong."""
+        """The labels, float64[rows]: 1 for right, 0 for wrong."""
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
     def sources(self) -> list[str]:
-        """The source of each row; if a source has several data sets, each counts as its own source."""
+        """Each row's source; in a source with several data sets, each data set counts as a source."""
         several = len(set(self.column("dataset"))) > 1
         return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
 
@@ -147,7 +147,7 @@ class ScoredRows:
 
     @property
     def keys(self) -> list[str]:
-        """A key for each row, equal for different spellings of a question."""
+        """A key for each row's question; different spellings of a question have the same key."""
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
@@ -156,7 +156,7 @@ class ScoredRows:
 
 
 def sha256_of(*parts: ScoredRows) -> str:
-    """Return the SHA-256 over question, references, prediction and label of the rows, as in `gradewire calibrate`."""
+    """Return the SHA-256 over the rows' question, references, prediction and label, like `gradewire calibrate`."""
     digest = hashlib.sha256()
     for row in (row for part in parts for row in part.rows):
         said = [row["question"], row["references"], row["prediction"], float(row["label"])]
@@ -165,7 +165,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Join rows of several sources for a fit with equal weights; drawn ones count half, as they have no labels."""
+    """Join several sources' rows for a fit with equal weights; drawn rows count half, because nobody labelled them."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
@@ -185,12 +185,12 @@ def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit of `correctness` in stored and served form.
+    """A `correctness` fit in the catalog's and the server's format.
 
     Attributes:
-        form: Stored form; with the quality of cross-validation over questions in `figures`, if requested.
+        form: Fit in the catalog's format; if requested, with results of cross-validation over questions in `figures`.
         warnings: Warnings of the fit.
-        served: Form that a server reads.
+        served: Fit in the format that a server uses.
     """
 
     form: dict[str, Any]
@@ -198,12 +198,12 @@ class Fitted:
     served: CorrectnessFit
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
-        """Return float64[rows], P(right) from the server's code."""
+        """Return P(right) from the server's code, float64[rows]."""
         places = map(self.served.position_of, rows.shapes)
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
-        """Return bool[rows], True if the verdict lies in the band at that confidence, or comes from a rule."""
+        """Return bool[rows], True if the probability is in the uncertain band at this confidence, or a rule decides."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
             place = self.served.position_of(shape)
@@ -213,12 +213,12 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Purpose and rows of a fit.
+    """The names and date that a fit is stored with.
 
     Attributes:
-        model: Encoder's name in the catalog.
+        model: The encoder's name in the catalog.
         date: ISO date of the fit.
-        grader: Name in the catalog of the grader whose logits the rows have; "" without.
+        grader: Catalog name of the grader whose logits are a feature; "" without a grader.
     """
 
     model: str
@@ -231,8 +231,8 @@ def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures:
 
     Args:
         parts: Rows of each source.
-        recipe: Purpose of the fit.
-        half: Half of the questions that the rows are from, for the provenance.
+        recipe: Names and date of the fit.
+        half: The half that the rows' questions are from, for the provenance.
         figures: True for cross-validation over questions.
     """
     provenance = {

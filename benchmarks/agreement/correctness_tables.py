@@ -61,10 +61,10 @@ LINE_CHARACTERS: Final = 120
 
 
 def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
-    """Return the table of fits with all features, without each group, and with only SMILE's.
+    """Return a table of fits with all features, without each group of features, and with only SMILE's features.
 
-    It shows mean Pearson of the four cells and Brier score of the first part, cross-validated over questions, and the
-    mean AUC of the sources, each with a fit on the others.
+    It shows the first part's mean Pearson of the four cells and Brier score, cross-validated over questions, and the
+    mean AUC of the sources, each with a fit on all other sources.
     """
     lines = [
         "| | mean Pearson of four cells | Brier score | mean AUC of sources left out |",
@@ -87,7 +87,7 @@ def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
 
 
 def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
-    """Return Pearson's correlation with the labels, averaged over the cells of data set and headline model."""
+    """Return the mean over the cells of data set and headline model of Pearson's correlation with the labels."""
     cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
     found = []
     for cell in sorted(cells):
@@ -98,12 +98,12 @@ def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Read:
-    """Rows, and a fit that has seen neither their questions nor (for another source) their source.
+    """Rows, and a fit that was not made on these questions or, in some cases, on this source.
 
     Attributes:
-        name: Name of the rows for the reader.
-        rows: Rows, maybe from several models under test.
-        fit: Fit that judges them.
+        name: The rows' name in tables.
+        rows: The rows, possibly from several models under test.
+        fit: The fit that grades the rows.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Read:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """The probabilities P(right), float64[rows]."""
+        """The rows' P(right), float64[rows]."""
         return self.fit.probabilities(self.rows)
 
 
@@ -120,10 +120,10 @@ def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, 
     """Return all tables, in Markdown.
 
     Args:
-        held_out: The held-out split, for all models under test.
-        nq301: NQ301 without the questions of EVOUNA.
-        parts: Rows that the fit of `held_out` was made on, by source.
-        ablation: True for a table of fits without each group of features.
+        held_out: The held-out split, with all models under test.
+        nq301: NQ301 without EVOUNA's questions.
+        parts: Rows that the fit in `held_out` was made on, by source.
+        ablation: True to add a table of fits without each group of features.
     """
     cells = held_out.rows.where(lambda row: row["model"] in HEADLINE_MODELS)
     sets = [Read(f"{held_out.name}, gpt35 and gpt4", cells, held_out.fit)]
@@ -180,11 +180,11 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
 
 
 def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
-    """Return a table of cells, their means, and differences to SMILE by each encoder, with intervals.
+    """Return a table of the cells and their mean, and of the differences from SMILE with each encoder, with intervals.
 
     Args:
-        rows: Rows of one part of the data.
-        probabilities: float64[rows], P(right).
+        rows: The rows.
+        probabilities: P(right), float64[rows].
     """
     report = _report(rows, probabilities)
     cells = [cell for cell in report.metrics[0].cells if cell.level == "cell"]

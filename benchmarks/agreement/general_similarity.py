@@ -1,17 +1,18 @@
-"""Measure how training changes an encoder's general similarity, on sets without short answers.
+"""Measure how a training changes an encoder's similarity for general texts, which are no short answers.
 
 `python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
 gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
-difference to the first, with 95 % intervals by bootstrap over groups.
+difference from the first, with 95 % intervals by bootstrap over groups.
 
-- `sentences`: 150 pairs written for this benchmark in general_similarity.tsv, 25 sentences with six others each. 5: the
-  same in other words; 4: with or without a detail; 3: the same scene with an important change; 2: the same subject in
-  another event; 1: only a shared word or thing; 0: nothing in common. Groups are the 25 sentences.
+- `sentences`: 150 pairs written for this benchmark in general_similarity.tsv, 25 sentences with six others each.
+Grades: 5 for the same in different words, 4 for one more or one less detail, 3 for the same scene with an important
+change, 2 for the same subject in a different event, 1 for only a shared word or thing, 0 for nothing in common. Groups
+are the 25 sentences.
 - `wordsim353`, `simlex999`: public word pairs graded by annotators (Finkelstein et al. 2002, relatedness; Hill et al.
   2015, similarity), from the tests in gensim's wheel (`pip download --no-deps gensim==4.4.0`). No package has a set of
   sentence similarities. Groups are the pairs.
 
-`similarity_sets` and `correlation` take any `encode(texts) -> vectors`, so a training program can use them after each
+`similarity_sets` and `correlation` accept any `encode(texts) -> vectors`, so a training program can use them after each
 step.
 """
 
@@ -56,14 +57,14 @@ WORD_FILES = {
 
 @dataclass(frozen=True)
 class SimilaritySet:
-    """Pairs of texts with their similarity in annotators' grades.
+    """Pairs of texts with annotators' grades of their similarity.
 
     Attributes:
         name: Name of the set.
         first: First text of each pair.
         second: Second text of each pair.
-        grades: float64 [pairs], higher is more similar.
-        groups: int [pairs], from 0 without gaps; pairs of a group are drawn together.
+        grades: float64 [pairs]; a higher grade means more similar.
+        groups: int [pairs], each pair's group, numbered from 0 without gaps. The bootstrap draws whole groups.
     """
 
     name: str
@@ -74,11 +75,11 @@ class SimilaritySet:
 
 
 def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
-    """Return the available sets: the project's sentences, and with gensim's wheel `words` the two word sets.
+    """Return the project's sentences, and with gensim's wheel `words` also the two word sets.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: A file has other content.
+        ValueError: A file is not the expected one.
     """
     sets = [read_sentences(OWN_PAIRS)]
     if words is not None:
@@ -87,11 +88,11 @@ def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
 
 
 def read_sentences(path: Path) -> SimilaritySet:
-    """Read group, grade, first and second from a tab-separated file with a header.
+    """Read the columns group, grade, first and second from a tab-separated file with a header.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is malformed; the message has its number.
+        ValueError: A line is malformed; the message contains its number.
     """
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -132,7 +133,7 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
     """Return the cosine of every pair, float64 [pairs] in [-1, 1].
 
     Args:
-        encode: Texts to vectors, [texts, dims] of any length except 0.
+        encode: Function from texts to vectors, [texts, dims], of any length except 0.
         pairs: The pairs to compare.
     """
     texts = sorted({*pairs.first, *pairs.second})
@@ -149,7 +150,7 @@ def correlation(found: NDArray[np.float64], pairs: SimilaritySet) -> float:
 
 
 def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Return `correlation` in `RESAMPLES` draws of whole groups, the same draws for every model."""
+    """Return `correlation` in `RESAMPLES` draws of whole groups, which are the same for every model."""
     groups = np.zeros(int(pairs.groups.max()) + 1, dtype=np.intp)
     weights = draws(groups, resamples=RESAMPLES, seed=SEED)
     return np.concatenate([_correlations(each[:, pairs.groups], found, pairs) for each in weights])
@@ -158,12 +159,12 @@ def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.fl
 def _correlations(
     weights: NDArray[np.float64], found: NDArray[np.float64], pairs: SimilaritySet
 ) -> NDArray[np.float64]:
-    # Cosines of equal texts differ in the last bits, and chance would rank them.
+    # Cosines of equal texts differ in the last bits. Without rounding, chance would rank them.
     return spearman(weights, Ordering.of(np.round(found, 6)), Ordering.of(pairs.grades))
 
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
-    """Return the lines of the table, one per model; later ones have their difference to the first."""
+    """Return the table's lines, one for each model; all but the first have the difference from the first."""
     lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
@@ -181,8 +182,8 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 
 
 def main() -> None:
-    """Print a table of every set and model."""
-    # A training program that imports this module may lack onnxruntime.
+    """Print a table with every set and model."""
+    # A training program that imports this module may not have onnxruntime.
     from gradewire_models.build.quality import embed_texts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])

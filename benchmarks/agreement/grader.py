@@ -1,11 +1,11 @@
 """Compare `grader` with `lave` and `smile` in quality and cost; write docs/research/grader.md.
 
-Only rows whose question is in the held-out split (half b) are used, because the grader was trained on the other half.
-The shipped fit of `correctness` was made on both halves, so its values here would be too good;
-benchmarks.agreement.correctness has held-out values. The 600 rows of benchmarks.judges.agreement are also compared with
-the judge, all of half b without a judge. Costs are CPU seconds of whole commands with their children, on a few rows
-minus those on one, measured in turns. Scores are kept under --results, so an interrupted run resumes. The rows are not
-part of the project.
+Only rows whose question is in the held-out split (half b) are used, because the grader was trained on half a. The
+shipped `correctness` fit was made on both halves, so its values would be too good; benchmarks.agreement.correctness has
+held-out values. One table compares all rows of half b without a judge, another the 600 rows of
+benchmarks.judges.agreement with the judge. A cost is the CPU seconds of a command and its children on a few rows minus
+those on one row; the metrics are measured in turns. Scores are stored in --results, so an interrupted run resumes. The
+rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "grader")
 JUDGE = "lave?value=expected"
 COST_ROUNDS = 3
-# Use features only: the trees cost almost nothing, and a fit may be missing.
+# Compute only features, because the trees cost almost nothing and a fit may be missing.
 COST_ROWS = {
     "smile:v1": 150,
     "correctness?features_only=true": 150,
@@ -45,7 +45,7 @@ COST_ROWS = {
 
 
 def main() -> None:
-    """Score missing rows, measure costs, and replace the blocks of the document."""
+    """Score missing rows, measure costs, and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
@@ -73,7 +73,7 @@ def held_out(rows: Sequence[Row]) -> list[Row]:
 
 
 def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
-    """Return Markdown of `gradewire agree` over all rows, with paired differences of all metrics."""
+    """Return the output of `gradewire agree` for all rows in Markdown, with paired differences between metrics."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
     scores = [score_rows(data, metrics, results / name) for metrics in groups]
     report = results / f"{name}.md"
@@ -86,7 +86,7 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """Return CPU seconds per row for each metric, cold: the least of several rounds in turns."""
+    """Return each metric's CPU seconds per row with an empty store, the minimum of several rounds."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):
@@ -103,7 +103,7 @@ def cost_table(rows: Sequence[Row], results: Path) -> str:
 
 
 def cpu_seconds(data: Path, metric: str, results: Path) -> float:
-    """Return the CPU seconds for scoring a file with an empty store, with child processes."""
+    """Return the CPU seconds, including child processes, that scoring a file with an empty store takes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(
@@ -115,7 +115,7 @@ def cpu_seconds(data: Path, metric: str, results: Path) -> float:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> Path:
-    """Write rows as JSON lines and return the path."""
+    """Write rows as JSON lines; return the path."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return path
 

@@ -1,7 +1,7 @@
-"""Measure the agreement with human labels of every metric without an LLM; write docs/research/agreement.md.
+"""Measure how all metrics without an LLM agree with human labels; write docs/research/agreement.md.
 
-Scores are kept, with the engine's store, under --results. An interrupted run resumes, and a complete one computes no
-scores; the block says if the code of the metrics has changed since. The rows are not part of the project.
+Scores and the engine's store are kept in --results. An interrupted run resumes, and a complete run computes no scores
+again; the block says if the metrics' code has changed since then. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "research" / "agreement.md"
 EXIT_NO_WORDNET = 2
 
-# One run each, because a request holds at most 16 metrics. References here are aliases of one answer, not ten
-# annotators, so the VQA metrics count agreeing references instead of leaving each out.
+# Each group is one run, because a request can have at most 16 metrics. The references are aliases of one answer, not
+# ten annotators' answers, so the VQA metrics count agreeing references instead of leaving each out.
 METRICS = {
     "encoders": (
         *("smile:v1", "smile:fast", "smile:paper", "smile:reference_code", "sbert", "sfve"),
@@ -40,12 +40,12 @@ METRICS = {
 
 @dataclass(frozen=True)
 class RowSet:
-    """Labelled rows, and their block of the document.
+    """Labelled rows, and their block in the document.
 
     Attributes:
         name: Name of the block.
         file: File in the data directory.
-        title: Usual name of the set.
+        title: The set's usual name.
     """
 
     name: str
@@ -60,7 +60,7 @@ ROW_SETS = (
 
 
 def main() -> int:
-    """Score missing rows, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
@@ -92,7 +92,7 @@ def _tables(rows: RowSet, options: argparse.Namespace) -> str:
         *("--html", base.with_suffix(".html")),
     )
     count = sum(1 for _ in runs[0].out.open("rb"))
-    # If the scores were already in the file, the run says nothing about the time of scoring.
+    # If the file already contained the scores, this run did not measure the time for scoring.
     scored = "; ".join(f"{group} {run.said}" for group, run in zip(METRICS, runs, strict=True))
     said = f"{rows.title}: {count} rows. Scores: {scored} (load average before {load:.2f})."
     return f"{said}\n\n{base.with_suffix('.md').read_text('utf-8')}"
@@ -100,13 +100,13 @@ def _tables(rows: RowSet, options: argparse.Namespace) -> str:
 
 @dataclass(frozen=True)
 class Scored:
-    """Output of a group of metrics.
+    """The scores of a group of metrics.
 
     Attributes:
-        out: The file.
-        seconds: Time of this run.
-        kept: True if an earlier run began it.
-        stale: True if the code of the metrics was different then, or is unknown.
+        out: File with the scores.
+        seconds: Duration of this run.
+        kept: True if an earlier run started the file.
+        stale: True if the metrics' code has changed since then, or the earlier code is unknown.
     """
 
     out: Path
@@ -116,7 +116,7 @@ class Scored:
 
     @property
     def said(self) -> str:
-        """The history of the scores, for the block."""
+        """The origin of the scores, for the block."""
         if self.stale:
             return "kept from an earlier run, since which the metrics' code has changed (--overwrite scores again)"
         return "kept from an earlier run of the same code" if self.kept else f"in {self.seconds:.0f} s"
@@ -124,7 +124,7 @@ class Scored:
 
 def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Scored:
     metrics = ",".join(METRICS[group])
-    # Another choice of metrics gets another file; for other changes, --resume refuses to mix.
+    # Different metrics get a different file. For all other changes, --resume refuses to mix scores.
     out = options.results / f"{name}-{group}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
     kept = out.exists() and not options.overwrite
     stale = kept and not same_sources(out)

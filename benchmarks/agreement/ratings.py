@@ -1,8 +1,8 @@
-"""Rank EVOUNA's five models with several choosers, and compare the leaderboards with annotators' labels.
+"""Rank EVOUNA's five models with several judges of pairs, and compare the leaderboards with annotators' labels.
 
-Writes the answers to `--questions` questions, and votes for the answer of each two that annotators call right if they
-call the other one wrong. Then runs `gradewire leaderboard` with `--human`. Options after `--` go to that command;
-judged pairs are kept in `--kept` and reused.
+Writes the answers to `--questions` questions, and a vote for each pair of answers of which annotators call one right
+and one wrong. Then runs `gradewire leaderboard` with `--human`. Options after `--` are passed to this command. Judged
+pairs are stored in `--kept` and reused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
 
 
 def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
-    """Write the answers, and annotators' preferences for each two."""
+    """Write the answers, and the annotators' preference for each pair."""
     with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
         for number, models in enumerate(asked):
             for row in models.values():
@@ -45,13 +45,13 @@ def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None
 
 
 def main() -> None:
-    """Write the files and run the command for each chooser."""
+    """Write the files, and run the command with each way to judge pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--by", nargs="+", default=["smile", "correctness", "rouge_l?measure=recall", "exact_match"])
     parser.add_argument("--kept", type=Path, default=Path(".leaderboards"), help="folder of files and judged pairs")
-    parser.add_argument("further", nargs="*", help="further options of the command, after --")
+    parser.add_argument("further", nargs="*", help="options for the command, after --")
     options = parser.parse_args()
     asked = by_question(read_lines(options.data), options.questions)
     options.kept.mkdir(exist_ok=True)

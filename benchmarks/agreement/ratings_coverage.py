@@ -1,9 +1,10 @@
 """Measure how often the intervals of ratings contain the true values, over tournaments with known strengths.
 
-Bradley and Terry's ratings are compared with the strengths behind the verdicts. With `--spread`, where answers to one
-instruction share their quality, they are compared with the fit to 200 000 instructions. Elo has no such truth: it
-starts at 1000 and lags behind, so its intervals are compared with its own mean over 400 further tournaments. Prints,
-for each model, the number of tournaments whose interval contained the value, and how well the order was recovered.
+Bradley and Terry's ratings are compared with the strengths that decide the verdicts. With `--spread`, all verdicts on
+an answer depend on its quality, so the ratings are compared with a fit to 200 000 instructions. Elo has no true values,
+because it starts at 1000 and lags behind, so its intervals are compared with Elo's mean over 400 more tournaments.
+Prints, for each model, the number of tournaments in which the interval contained the value, and how well the order was
+recovered.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ _MANY_INSTRUCTIONS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Models and the distribution of their answers.
+    """The models, and the distribution of their answers.
 
     Attributes:
         strengths: float64[models], in natural units (400 / ln 10 = 174 points on Elo's scale).
-        spread: Standard deviation of an answer's quality around its model's strength, in the same units; with 0 all
+        spread: Standard deviation of an answer's quality around its model's strength, in the same units. With 0, all
             verdicts are independent.
-        twice: Share of matches with two verdicts, which are a tie if these differ, as for both orders; the expected
-            points of a model stay the same.
+        twice: Share of matches with two verdicts, like a judge's for both orders; the match is a tie if they differ. A
+            model's expected points stay the same.
     """
 
     strengths: NDArray[np.float64]
@@ -57,7 +58,7 @@ class Field:
 
     @property
     def names(self) -> list[str]:
-        """Names of the models, the strongest first if strengths descend."""
+        """The models' names, in the order of `strengths`."""
         return [f"model {number}" for number in range(len(self.strengths))]
 
     def answers(self, instructions: int, random: np.random.Generator) -> NDArray[np.float64]:
@@ -73,13 +74,13 @@ class Field:
         b: NDArray[np.intp],
         random: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """Return the scores of the first answers; `of` numbers the instruction of each match."""
+        """Return the scores of the first answers `a` against `b`; `of` contains each match's instruction."""
         chance = 1 / (1 + np.exp(answers[of, b] - answers[of, a]))
         first, second = (np.asarray(random.random(len(a)) < chance, dtype=np.float64) for _ in range(2))
         return np.where(random.random(len(a)) < self.twice, (first + second) / 2, first)
 
     def tournament(self, instructions: int, pairs: int | None, seed: int) -> Matches:
-        """Return `pairs` drawn pairs of models on every instruction; None for all pairs."""
+        """Return matches of `pairs` drawn pairs of models on every instruction; None means all pairs."""
         random = np.random.default_rng(seed)
         every = np.array(np.triu_indices(len(self.strengths), 1)).T
         chosen = [
@@ -94,7 +95,7 @@ class Field:
 
 @dataclass(slots=True)
 class World:
-    """Answers of all models to all instructions, and a verdict for every pair, drawn on first use."""
+    """All models' answers to all instructions, with a verdict for every pair that is drawn on first use."""
 
     field: Field
     instructions: int
@@ -108,7 +109,7 @@ class World:
         self.answers = self.field.answers(self.instructions, self.random)
 
     def matches(self, pairs: list[ChosenPair]) -> Matches:
-        """Judge the new pairs, and return the matches of all."""
+        """Judge the new pairs, and return the matches of all `pairs`."""
         fresh = [pair for pair in pairs if pair not in self.verdicts]
         if fresh:
             of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
@@ -124,7 +125,7 @@ class World:
 
 
 def truth_of(field: Field) -> np.ndarray:
-    """Return the ratings of Bradley and Terry's model for the whole population of instructions."""
+    """Return Bradley and Terry's ratings for the whole population of instructions."""
     if not field.spread:
         return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
     matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)
@@ -132,7 +133,7 @@ def truth_of(field: Field) -> np.ndarray:
 
 
 def chosen(field: Field, instructions: int, target: float, resamples: int, seed: int) -> Matches:
-    """Run a tournament in which pairs are chosen until the intervals of all models are narrow enough."""
+    """Run a tournament that chooses pairs until all models' intervals are narrow enough."""
     models = len(field.strengths)
     world = World(field, instructions, seed)
     pool = PairPool(models, {str(number): range(models) for number in range(instructions)})
@@ -158,7 +159,7 @@ def chosen(field: Field, instructions: int, target: float, resamples: int, seed:
 
 
 def main() -> None:
-    """Play the tournaments."""
+    """Play the tournaments and print the coverage."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tournaments", type=int, default=100)
     parser.add_argument("--models", type=int, default=12)

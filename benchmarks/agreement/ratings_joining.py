@@ -1,10 +1,10 @@
-"""Measure the cost of placing a new model in a field of 12: chosen pairs against all pairs.
+"""Measure the cost of adding a new model to a field of 12, with chosen pairs and with all pairs.
 
-The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways give it an
-interval of the same width: judge it against all 12 on one instruction after the other; judge a full round robin of the
-13 in the same way; choose pairs (`next_pairs`) until the interval is narrow enough. Prints the number of judgements of
-each, over several strengths of the new model and seeds, for independent verdicts and for answers whose quality is
-shared by all their verdicts (spread 1, in units of strength: 174 points).
+All pairs of the 12 models have been judged on `--known` instructions. Then a thirteenth model joins. Three methods give
+its interval the same width: judge it against all 12, instruction by instruction; judge all pairs of the 13, instruction
+by instruction; or choose pairs (`next_pairs`) until the interval is narrow enough. Prints each method's number of
+judgements for several strengths of the new model and several seeds, first for independent verdicts, then for verdicts
+that depend on the quality of the answer (spread 1 in units of strength, which is 174 points).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def width(matches: Matches, resamples: int) -> float:
 
 
 def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
-    """Return the judgements until the interval is narrow enough: against all 12, and with chosen pairs."""
+    """Return the number of judgements until the interval is narrow enough, against all 12 and with chosen pairs."""
     new = len(field.strengths) - 1
     world = World(field, options.instructions, seed)
     pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})
@@ -53,7 +53,7 @@ def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -
 
 
 def main() -> None:
-    """Print a line for each spread and strength of the new model."""
+    """Print a line for each spread and each strength of the new model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instructions", type=int, default=500)
     parser.add_argument("--known", type=int, default=100, help="instructions on which the 12 were compared")

@@ -1,7 +1,7 @@
-"""Measure `correctness` on sources that it was not fitted on, in two versions; write docs/research/travel.md.
+"""Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
 
-Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, made on EVOUNA's fit
-split. Its release wrote results for the same rows, in files of --before with the names of those of --data and --drawn:
+EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. Write
+that release's results for the same rows into --before, in files with the names of the files in --data and --drawn:
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return Pearson's correlation; NaN if either is constant, as in some draws of few rows."""
+    """Return Pearson's correlation; NaN if either side is constant, which happens in draws of few rows."""
     return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
 
 
@@ -64,12 +64,12 @@ CHANGES: dict[str, Statistic] = {
 
 @dataclass(frozen=True)
 class Way:
-    """Output of one version for the rows of a set.
+    """A version's results for a set's rows.
 
     Attributes:
-        name: Name for readers.
-        found: float64[rows], P(right).
-        flagged: bool[rows], UNCERTAIN at the default confidence.
+        name: The version's name in tables.
+        found: P(right), float64[rows].
+        flagged: True for UNCERTAIN at the default confidence, bool[rows].
     """
 
     name: str
@@ -79,13 +79,13 @@ class Way:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """Rows, and the output of several versions for them; the others are compared with the first.
+    """Rows, and several versions' results for them; tables compare all versions with the first.
 
     Attributes:
-        name: Name for readers.
-        right: bool[rows].
-        keys: Keys of the rows' questions, which are drawn together.
-        ways: At least one.
+        name: The set's name in tables.
+        right: True for a right answer, bool[rows].
+        keys: Key of each row's question; the bootstrap draws whole questions.
+        ways: At least one version's results.
     """
 
     name: str
@@ -95,7 +95,7 @@ class ReadSet:
 
 
 def ways_table(sets: Sequence[ReadSet]) -> str:
-    """Return a line for each set and version, in Markdown."""
+    """Return a Markdown table with a line for each set and version."""
     lines = [f"| | | {' | '.join(HEAD)} |", f"|---|---|{'---:|' * len(HEAD)}"]
     for each in sets:
         for way in each.ways:
@@ -110,7 +110,7 @@ def ways_table(sets: Sequence[ReadSet]) -> str:
 
 
 def changes_table(sets: Sequence[ReadSet]) -> str:
-    """Return the changes of each further version against the first, with 95 % intervals over questions, in Markdown."""
+    """Return a Markdown table of each version's changes from the first, with 95 % intervals over questions."""
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
     for each in sets:
         for way in each.ways[1:]:
@@ -128,7 +128,7 @@ def change(
     after: NDArray[np.float64],
     rows: ReadSet,
 ) -> tuple[float, float, float]:
-    """Return `statistic` after minus before, with the ends of its 95 % interval by paired draws of questions."""
+    """Return `statistic` after minus before, and the ends of its 95 % interval by paired draws of questions."""
     _, clusters = np.unique(np.array(rows.keys, dtype=np.str_), return_inverse=True)
     order = np.argsort(clusters, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
@@ -143,7 +143,7 @@ def change(
 
 
 def main() -> None:
-    """Score missing rows, fit with each source left out, and replace the blocks of the document."""
+    """Score missing rows, fit with each source left out, and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
@@ -161,7 +161,7 @@ def main() -> None:
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
     runs = [("version 2", plain)]
     if options.grader:
-        # The grader was trained on the other drawn rows, so its logits for them would be too good.
+        # The grader was trained on the training part's drawn rows, so its logits for these rows would be too good.
         graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
         runs.append((f"with {options.grader}", graded))
     sets: dict[str, ReadSet] = {}
@@ -181,14 +181,14 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of all sources.
+    """All sources' rows.
 
     Attributes:
-        evouna: Both halves.
-        unseen: The same, with logits of a grader that was not trained on them; None if they are missing.
-        nq301: All rows.
+        evouna: Both halves of EVOUNA.
+        unseen: EVOUNA with logits of a grader that was not trained on it; None if these are missing.
+        nq301: All rows of NQ301.
         drawn: Drawn rows for fits.
-        evaluation: Drawn rows of the held-back vocabulary; None if fits are made on them.
+        evaluation: Drawn rows with the held-back vocabulary; None if fits use them.
     """
 
     evouna: ScoredRows
@@ -210,13 +210,13 @@ class Rows:
 
     @property
     def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-        """The rows of all sources, without the held-out split and its questions."""
+        """All sources' rows, without the held-out split and its questions."""
         return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """Rows, and a fit that has seen neither their questions nor (if it is left out) their source."""
+    """Rows, and a fit that was not made on these questions or, if left out, on this source."""
 
     title: str
     file: str
@@ -231,7 +231,7 @@ def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
     if rows.unseen is not None:
         yield _Judged("the same, EVOUNA left out", EVOUNA, rows.unseen.half("b"), _fit((new, drawn), options))
     yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn), options))
-    if not options.grader:  # a grader has always seen drawn rows
+    if not options.grader:  # all graders were trained on drawn rows
         yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others), options))
     if rows.evaluation is not None:
         yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
@@ -251,7 +251,7 @@ def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[f
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:
-    """Return P(right), and True if UNCERTAIN, by row id, from a release's output.
+    """Return P(right), and True if UNCERTAIN, by row ID, from a release's output.
 
     Raises:
         ValueError: A row has no probability.
@@ -267,7 +267,7 @@ def read_before(file: Path) -> dict[str, tuple[float, bool]]:
 
 
 def cells_of(rows: Rows, fit: Fitted) -> dict[str, NDArray[np.float64]]:
-    """Return P(right) on the held-out split from a fit on the rest, and on the fit split from cross-validation."""
+    """Return P(right) on the held-out split by a fit on the rest, and on the fit split by cross-validation."""
     crossed = held_out_probabilities(together(*rows.parts))
     return {
         "held-out split": fit.probabilities(rows.evouna.half("b")),
@@ -280,7 +280,7 @@ def cells_table(
     evouna: ScoredRows,
     told: Sequence[tuple[str, Mapping[str, NDArray[np.float64]]]],
 ) -> str:
-    """Return Pearson in the four cells of the GPT models, without version 1 on its own fit split."""
+    """Return a table of Pearson in the GPT models' four cells, without version 1 on the split that it was fitted on."""
     splits = {"held-out split": evouna.half("b"), "fit split, cross-validated": evouna.half("a")}
     names = [(dataset, model) for dataset in ("nq", "tq") for model in HEADLINE_MODELS]
     lines = [f"| | | {' | '.join(map(' '.join, names))} | mean |", f"|---|---|{'---:|' * (len(names) + 1)}"]

@@ -1,4 +1,4 @@
-"""Count how often answers contain, contradict or lack the values of references, and how often those are right.
+"""Count how often answers contain, contradict or lack the references' values, and how often such answers are right.
 
 Writes the table into docs/research/values.md. The rows are not part of the project.
 """
@@ -28,7 +28,7 @@ MIXED = "a reference has none, and "
 
 
 def outcome(matches: list[ValueMatch]) -> str:
-    """Return the verdict of the best reference's values on an answer; `value_match` defines the best."""
+    """Return the verdict on an answer by the values of the reference that `value_match` considers best."""
     with_values = [match for match in matches if match.wanted]
     if not with_values:
         return NO_VALUES
@@ -58,7 +58,7 @@ def counted(rows: Iterable[Row]) -> dict[str, tuple[int, float]]:
 
 
 def main() -> None:
-    """Count, and replace the block of the page."""
+    """Count the rows, and replace the page's block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--document", type=Path, default=DOCUMENT)

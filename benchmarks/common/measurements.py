@@ -1,4 +1,4 @@
-"""Measured values as lines of text or JSON, and blocks that a program replaces in pages of docs/."""
+"""Write measured values as text or JSON lines, and replace generated blocks in docs/."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ _BOUND: Final = re.compile(r"(<=|<|>=|>|==) (-?\d+(?:\.\d+)?)")
 
 
 def machine() -> str:
-    """Describe this machine in two words: its cores, and its widest vector instructions."""
+    """Return the number of this machine's cores and its widest vector instructions."""
     cpu = Path("/proc/cpuinfo")
     flags = set(cpu.read_text().split()) if cpu.exists() else set()
     vectors = next((name for name in ("avx512f", "avx2", "asimd") if name in flags), platform.machine())
@@ -25,16 +25,16 @@ def machine() -> str:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement of a promise.
+    """A measured value for a promise.
 
     Attributes:
-        promise: Name in docs/operate/promises.md, such as overload.
-        name: Measured quantity, such as "refused without a hint, 2x".
+        promise: Name in docs/operate/promises.md, for example "overload".
+        name: Measured quantity, for example "refused without a hint, 2x".
         value: Measured value.
         unit: Unit of the value; empty for counts.
-        bound: Promise, such as `<= 50`; empty if the value only informs.
-        source: Id of the test, or command.
-        load: Load average of the machine in the last minute.
+        bound: Promised limit, for example `<= 50`; empty if nothing is promised.
+        source: ID of the test, or the command.
+        load: The machine's load average over the last minute.
         date: Date, YYYY-MM-DD.
         machine: Description of the machine.
     """
@@ -51,11 +51,11 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.bound and not _BOUND.fullmatch(self.bound):
-            raise ValueError(f"bound {self.bound!r} should have the form '<= 50' (<, <=, ==, >=, >) or be empty")
+            raise ValueError(f"bound {self.bound!r} should have the format '<= 50' (<, <=, ==, >=, >) or be empty")
 
     @property
     def holds(self) -> bool:
-        """True if the value keeps its bound, or has none."""
+        """True if the value is within its bound, or has no bound."""
         found = _BOUND.fullmatch(self.bound)
         if found is None:
             return True
@@ -77,19 +77,19 @@ class Measurement:
         return f"{value} {self.unit}".rstrip()
 
     def line(self) -> str:
-        """Return a line of text: promise, name, value with unit, bound."""
+        """Return promise, name, value with unit and bound as a line of text."""
         bound = f" (promised: {self.bound})" if self.bound else ""
         return f"{self.promise}: {self.name}: {self.measured}{bound}{'' if self.holds else ': MISSED'}"
 
 
 def append(path: Path, measurements: Iterable[Measurement]) -> None:
-    """Append values to a file of JSON lines, which is created if missing."""
+    """Append measurements to a file of JSON lines; create it if missing."""
     with path.open("a", encoding="utf-8") as lines:
         lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in measurements)
 
 
 def show(measurements: Iterable[Measurement], path: Path | None) -> None:
-    """Print a line for each, and append them to `path` if given."""
+    """Print a line for each measurement; if `path` is given, also append the measurements to it."""
     measurements = list(measurements)
     for each in measurements:
         print(each.line(), flush=True)
@@ -98,13 +98,13 @@ def show(measurements: Iterable[Measurement], path: Path | None) -> None:
 
 
 def read(path: Path) -> Sequence[Measurement]:
-    """Read the measurements of a file; for equal promise and name, the last one."""
+    """Read a file's measurements; of several with the same promise and name, keep the last."""
     measurements = [Measurement(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
     return list({(each.promise, each.name): each for each in measurements}.values())
 
 
 def write_block(document: Path, name: str, block: str) -> None:
-    """Replace a block of a page and report it.
+    """Replace a block in a page, and report that on standard error.
 
     Raises:
         ValueError: The page lacks the block's marks.
@@ -114,7 +114,7 @@ def write_block(document: Path, name: str, block: str) -> None:
 
 
 def with_block(document: str, name: str, block: str) -> str:
-    """Replace the content between the marks of a block.
+    """Replace the content between a block's marks.
 
     Args:
         document: Text with the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.

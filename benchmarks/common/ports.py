@@ -1,4 +1,4 @@
-"""Find free ports, without any package, because the GPU's machine imports it too."""
+"""Find free ports; this module imports no packages, because the GPU machine may not have them."""
 
 import socket
 

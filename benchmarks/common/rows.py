@@ -1,4 +1,4 @@
-"""Read human-labelled rows, and manage files of scores that later runs continue."""
+"""Read human-labelled rows, and manage score files that later runs continue."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ HEADLINE_MODELS = ("gpt35", "gpt4")
 Row = dict[str, Any]
 WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
 ROOT = Path(__file__).resolve().parents[2]
-# Scores depend on this code; a metric's version need not change with every line.
+# Scores depend on this code, but a metric's version does not change with every line of it.
 SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 
 def require_files(*paths: Path) -> None:
-    """End the program with exit code 2 if a file is missing."""
+    """Exit with code 2 if a file is missing."""
     if missing := [str(path) for path in paths if not path.is_file()]:
         sys.stderr.write(
             f"{', '.join(missing)}: missing. Get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
@@ -31,29 +31,29 @@ def require_files(*paths: Path) -> None:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """Read all rows of a file of JSON lines; end the program with exit code 2 if it is missing."""
+    """Read all rows from a file of JSON lines; exit with code 2 if it is missing."""
     require_files(path)
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def read_rows(path: Path, models: tuple[str, ...] = HEADLINE_MODELS) -> list[Row]:
-    """Read the rows of the given models; end the program like `read_lines`."""
+    """Read the given models' rows; exit like `read_lines` if the file is missing."""
     return [row for row in read_lines(path) if row["model"] in models]
 
 
 def sample_rows(rows: list[Row], count: int, seed: int) -> list[Row]:
-    """Return `count` rows drawn without replacement, the same ones for the same seed."""
+    """Return `count` rows drawn without replacement; the same seed gives the same rows."""
     return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
 
 
 def items_of(rows: Iterable[Row]) -> list[Row]:
-    """Return the client's part of the rows, without labels and models."""
+    """Return the fields of the rows that a client sends, without labels and models."""
     return [{name: row[name] for name in ("id", "question", "references", "prediction")} for row in rows]
 
 
 def sources_digest() -> str:
-    """Return 16 hex digits over the code that scores."""
+    """Return a digest over the scoring code, 16 hex digits."""
     digest = hashlib.blake2b(digest_size=8)
     for file in sorted(file for folder in SOURCES for file in folder.rglob("*.py")):
         content = file.read_bytes()
@@ -62,18 +62,18 @@ def sources_digest() -> str:
 
 
 def note_sources(out: Path) -> None:
-    """Store the digest of the current code next to a new file of scores."""
+    """Store the current code's digest next to a new score file."""
     _noted(out).write_text(sources_digest(), "utf-8")
 
 
 def same_sources(out: Path) -> bool:
-    """Return True if a file of scores was begun with the current code."""
+    """Return True if the current code started a score file."""
     noted = _noted(out)
     return noted.exists() and noted.read_text("utf-8") == sources_digest()
 
 
 def resume_or_overwrite(out: Path) -> str:
-    """Return the option of `gradewire score`: --resume for a file of the same code, otherwise --overwrite."""
+    """Return --resume for `gradewire score` if the current code started the file, otherwise --overwrite."""
     goes_on = out.exists() and same_sources(out)
     note_sources(out)
     return "--resume" if goes_on else "--overwrite"

@@ -1,4 +1,4 @@
-"""Start servers for benchmarks: gradewire with either engine, in separate processes, on free ports."""
+"""Start servers for benchmarks: gradewire with either engine, in separate processes and on free ports."""
 
 import contextlib
 import subprocess
@@ -26,7 +26,7 @@ ENGINES = ("embedded", "triton")
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a process, yield it and its first line of output, and stop it at the end."""
+    """Start a process, yield the process and its first line of output, and stop the process at the end."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -40,13 +40,13 @@ def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process so far, without its children."""
+    """Return a process's CPU seconds so far, without its children."""
     times = psutil.Process(pid).cpu_times()
     return times.user + times.system
 
 
 def whole_cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process and its running descendants, because a server may have several processes."""
+    """Return the CPU seconds of a process and its running descendants; a server may have several processes."""
     used_s = 0.0
     for process in (top := psutil.Process(pid), *top.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):  # the process has ended
@@ -56,7 +56,7 @@ def whole_cpu_s(pid: int) -> float:
 
 
 def run_gradewire(*arguments: object) -> None:
-    """Run the command; if it fails, end the program with its exit code."""
+    """Run the `gradewire` command; if it fails, exit with its code."""
     if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
         raise SystemExit(code)
 
@@ -66,11 +66,11 @@ class Server:
     """A running gradewire server.
 
     Attributes:
-        address: HOST:PORT of gRPC.
-        http: Base URL of HTTP.
+        address: HOST:PORT for gRPC.
+        http: Base URL for HTTP.
         process: Server process.
-        triton: Processes of the Triton behind it, if any.
-        triton_metrics: URL of that Triton's metrics, or empty.
+        triton: Processes of the server's Triton; empty without Triton.
+        triton_metrics: URL of Triton's metrics; empty without Triton.
     """
 
     address: str
@@ -84,18 +84,18 @@ class Server:
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
-        """Return the sum of the samples of one of Triton's metrics."""
+        """Return the sum of all samples of a Triton metric."""
         return _sum(self.triton_metrics, name, {})
 
 
 @contextmanager
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
-    """Start gradewire, and Triton before it if requested; stop both.
+    """Start gradewire, if requested with Triton, and stop both at the end.
 
     Args:
         engine: One of ENGINES.
-        options: Further flags of `gradewire serve`, without dashes. By default the cache has no second level, and the
-            server stops without a drain window.
+        options: Flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
+            stops without a drain window.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []

@@ -1,1 +1,1 @@
-"""Get the human-labelled rows behind docs/research from their public sources, and convert them."""
+"""Get the human-labelled rows that docs/research uses from their public sources, and convert them."""

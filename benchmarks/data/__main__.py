@@ -10,7 +10,7 @@ from benchmarks.data.sets import TABLE, LabelledSet, TableError, get_rows, read_
 from gradewire_models.errors import ModelError
 
 _TABLE_OPTION = click.option(
-    "--table", type=click.Path(dir_okay=False, path_type=Path), default=TABLE, help="Use another table of the sets."
+    "--table", type=click.Path(dir_okay=False, path_type=Path), default=TABLE, help="Use this table of sets."
 )
 
 
@@ -23,7 +23,7 @@ def _sets(table: Path) -> dict[str, LabelledSet]:
 
 @click.group()
 def main() -> None:
-    """Get the human-labelled rows behind the tables of docs/research."""
+    """Get the human-labelled rows that the tables in docs/research are computed from."""
 
 
 @main.command()
@@ -38,12 +38,12 @@ def main() -> None:
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     default=DATA_DIRECTORY,
-    help="Directory for the rows; the default --data of the benchmarks.",
+    help="Write the rows into this directory; by default the benchmarks' --data.",
 )
 @click.option("--other-rows", is_flag=True, help="Also accept rows that differ from the published ones.")
 @_TABLE_OPTION
 def get(*, names: tuple[str, ...], local: Path | None, data: Path, other_rows: bool, table: Path) -> None:
-    """Get labelled rows; without NAME, all sets. You can run it again."""
+    """Get labelled rows; without NAME, all sets. You can repeat the command at any time."""
     sets = _sets(table)
     for name in names:
         if name not in sets:

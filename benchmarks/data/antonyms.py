@@ -1,6 +1,6 @@
-"""Write the antonyms of WordNet, `server/src/gradewire_server/metrics/text/antonyms.txt`, from WordNet 3.0's files.
+"""Write `server/src/gradewire_server/metrics/text/antonyms.txt`, the antonyms in WordNet 3.0's files.
 
-The file begins with the notice that Princeton's licence requires, as in WordNet's own files.
+The file starts with the notice that Princeton's licence requires, like WordNet's own files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def antonym_table(directory: Path) -> str:
-    """Return the licence after "#", then a line for each pair of single words, in alphabetical order."""
+    """Return the licence in lines with "#", then one line for each pair of single words, in alphabetical order."""
     notice = [line for line in _lines(directory, "adj") if line.startswith("  ")]
     licence = "".join(f"# {line.split(maxsplit=1)[1].rstrip()}\n" for line in notice if len(line.split()) > 1)
     pairs = sorted(set().union(*(_pairs(directory, part) for part in PARTS)))

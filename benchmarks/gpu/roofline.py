@@ -1,4 +1,4 @@
-"""Compute the least time of an encoder's run on a card, from the data sheet and the run's operations and bytes."""
+"""Compute the minimum time of an encoder's run on a card, from the data sheet and the run's operations and bytes."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ class Card:
     """The two limits of the roofline.
 
     Attributes:
-        flops: Dense float16 operations per second on tensor cores (some data sheets print twice that, with sparsity).
+        flops: Dense float16 operations per second on tensor cores; some data sheets print twice this value, for
+            sparsity.
         memory_bytes_per_s: Bandwidth of the card's memory.
     """
 
@@ -35,20 +36,22 @@ CARDS: Final = {
     "A10": Card(125e12, 600e9),
     "T4": Card(65e12, 320e9),
 }
-"""Cards by a word of nvidia-smi's name; the first match counts. From NVIDIA's data sheet of each card (nvidia.com); for
-the A100 with 40 GB and the T4's memory, from NVIDIA's white paper on Ampere and product brief of the T4.
+"""Cards by a word in nvidia-smi's name; the first match counts.
+
+The values are from NVIDIA's data sheets (nvidia.com); for the A100 with 40 GB from the white paper on Ampere, for the
+T4's memory from the T4's product brief.
 """
 
 
 def card_named(name: str) -> Card | None:
-    """Return the card with a name, matching whole words (an A10G is no A10); None if it is unknown."""
+    """Return the card with a name; None if unknown. Whole words must match, because an A10G is not an A10."""
     fits = (card for word, card in CARDS.items() if re.search(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", name))
     return next(fits, None)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of an encoder: layers, length of a vector, and width of the feed-forward part."""
+    """An encoder's size: number of layers, length of a vector, and width of the feed-forward part."""
 
     layers: int
     dims: int
@@ -56,17 +59,17 @@ class Shape:
 
     @property
     def layer_weights(self) -> int:
-        """The weights of a layer: 4 of dims x dims (query, key, value, output), 2 of dims x feed-forward."""
+        """The number of weights in a layer: 4 dims x dims (query, key, value, output) and 2 dims x feed-forward."""
         return 4 * self.dims**2 + 2 * self.dims * self.feed_forward_dims
 
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The least time of a card for a run.
+    """The minimum time that a card needs for a run.
 
     Attributes:
-        compute_s: Time for its operations.
-        memory_s: Time for its reads.
+        compute_s: Seconds for the operations.
+        memory_s: Seconds for reading memory.
     """
 
     compute_s: float
@@ -74,12 +77,12 @@ class Least:
 
     @property
     def roofline_s(self) -> float:
-        """The longer of both, which no run can beat."""
+        """The longer of the two times, which no run can beat."""
         return max(self.compute_s, self.memory_s)
 
     @property
     def bound(self) -> str:
-        """The limit that decides."""
+        """The name of the limit that takes longer."""
         return "compute" if self.compute_s >= self.memory_s else "memory"
 
 
@@ -87,24 +90,24 @@ MINILM = Shape(layers=6, dims=384, feed_forward_dims=1536)
 
 
 def token_flops(shape: Shape, tokens: int) -> int:
-    """Return the multiplications and additions for one token of a text of `tokens` tokens.
+    """Return the multiplications and additions for one token in a text with `tokens` tokens.
 
     They are the products with all weights (two operations per weight), and attention's two products over all tokens.
-    Softmax, GELU and normalisation, some per cent, are left out.
+    Softmax, GELU and normalisation, a few per cent, are not counted.
     """
     attention = 2 * tokens * shape.dims
     return shape.layers * 2 * (shape.layer_weights + attention)
 
 
 def least_bytes(shape: Shape, all_tokens: int) -> int:
-    """Return the bytes of fp16 that a run reads from the card: all weights once, and a row of the word table per token.
+    """Return the bytes that a run in fp16 reads from memory: all weights once, and a row of the word table per token.
 
-    Values between layers are left out, because they may stay in the card's cache.
+    Values between layers are not counted, because they may stay in the card's cache.
     """
     return _FP16_BYTES * (shape.layers * shape.layer_weights + all_tokens * shape.dims)
 
 
 def least(shape: Shape, texts: int, tokens: int, card: Card) -> Least:
-    """Return the least time for a run of `texts` texts of `tokens` tokens each."""
+    """Return the minimum time for a run of `texts` texts with `tokens` tokens each."""
     flops = texts * tokens * token_flops(shape, tokens)
     return Least(flops / card.flops, least_bytes(shape, texts * tokens) / card.memory_bytes_per_s)

@@ -20,12 +20,12 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"
 PACKED: Final = ("two-valued", "two-valued-fp16-cuda")
 BUDGET_S: Final = 540.0
-"""The time after which benchmarks/gpu.sh stops the run."""
+"""Seconds after which benchmarks/gpu.sh stops the run."""
 REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows as Markdown, with the columns of the first one."""
+    """Return rows as Markdown, with the first row's columns."""
     if not rows:
         return []
     names = list(rows[0])
@@ -34,7 +34,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str, float]]) -> str:
-    """Return the whole report as Markdown."""
+    """Return the complete report as Markdown."""
     lines = ["# gradewire on this machine", ""]
     lines += [f"- {name}: {value}" for name, value in _facts(machine).items()]
     for title, (rows, why, seconds) in results.items():
@@ -44,10 +44,10 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
-    """Return the judge that the options name; end the program if they contradict each other."""
+    """Return the judge that the options name; exit if the options contradict each other."""
     url, model, weights = given.judge_url, given.judge_model, given.judge_weights
     if bool(url) != bool(model):
-        parser.error("--judge-url needs --judge-model, and the reverse")
+        parser.error("--judge-url and --judge-model need each other")
     if url and weights:
         parser.error("use either --judge-weights, which starts vLLM here, or --judge-url")
     if weights and not weights.is_dir():
@@ -56,7 +56,7 @@ def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Judg
 
 
 def exit_on_sigterm() -> None:
-    """Stop the servers of this process when `timeout` stops it."""
+    """Exit on SIGTERM, so that this process stops its servers when `timeout` ends it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
@@ -67,7 +67,7 @@ def main() -> None:
     packed = PACK / "models"
     parser.add_argument("--repository", type=Path, default=packed if packed.is_dir() else default_repository())
     parser.add_argument("--models", nargs=2, metavar=("CPU", "GPU"), default=PACKED if packed.is_dir() else REAL)
-    parser.add_argument("--seconds", type=float, default=20.0, help="seconds of each measurement")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds for each measurement")
     parser.add_argument("--output", type=Path, default=PACK / "report", help="directory of the report")
     parser.add_argument("--judge-url", help="base URL (http://host/v1) of a judge's OpenAI-compatible server")
     parser.add_argument("--judge-model", help="the judge's name on that server")

@@ -1,4 +1,4 @@
-"""The measurements: each yields rows of a table, or says why it cannot run."""
+"""Measure parity and speed; each step yields rows of a table, or raises an error that says why it cannot run."""
 
 import importlib.util
 import time
@@ -26,16 +26,18 @@ VOCABULARY: Final = 30_000
 CPU_SHAPES: Final = ((1, 8), (32, 8), (16, 64), (4, 256))
 GPU_SHAPES: Final = ((1, 8), (64, 8), (256, 16), (256, 64), (64, 256))
 GPU_SERVING: Final = ((1, 1), (1, 8), (1, 32), (2, 32), (4, 32))
-"""Server processes, and concurrent calls. Encoder workers (`--workers`) do not matter on a GPU: two feed it."""
+"""Pairs of server processes and concurrent calls. Encoder workers (`--workers`) do not matter, because two feed a
+GPU.
+"""
 CALLS_AT_A_TIME: Final = 8
 _CALLS_A_CLIENT: Final = 8
 _JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
 _JUDGE_TAIL_S: Final = 90.0
-"""Time of the judge's step besides waiting for vLLM and measuring: gradewire's start, last items, both stops."""
+"""Seconds of the judge's step besides vLLM's start and the measurement: gradewire's start, last items, both stops."""
 
 
 class NotRunError(Exception):
-    """An error with the reason why a step cannot run on this machine."""
+    """An error for a step that cannot run on this machine; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Budget:
     """The available time.
 
     Attributes:
-        seconds: Time of each measurement; rows through gRPC get half of it.
-        ends_s: End of everything, on `time.monotonic`.
+        seconds: Seconds for each measurement; rows through gRPC get half as many.
+        ends_s: End of the whole run, in `time.monotonic` seconds.
     """
 
     seconds: float
@@ -57,7 +59,7 @@ class Steps:
     Args:
         machine: The machine.
         repository: Repository of built models.
-        names: The encoder for CPUs, and its variant for GPUs.
+        names: Names of the encoder for CPUs and its variant for GPUs.
         budget: The available time.
         judge: The user's judge, if any.
     """
@@ -73,7 +75,7 @@ class Steps:
         self._judge = judge
 
     def all(self) -> dict[str, Callable[[], Iterator[Row]]]:
-        """Return all steps by title, in the order of execution."""
+        """Return all steps by title, in the order in which they run."""
         return {
             "Parity of the GPU with the CPU": self.parity,
             "Tokens a second on the CPU": self.cpu_tokens,
@@ -84,7 +86,7 @@ class Steps:
         }
 
     def parity(self) -> Iterator[Row]:
-        """Yield cosines between the GPU's vectors and the CPU's, for the same texts in batches and alone."""
+        """Yield the cosines between the GPU's and the CPU's vectors for the same texts, in batches and alone."""
         on_gpu = self._on_gpu()
         on_cpu = EncoderSession(self._cpu, ComputeConfig())
         texts = _texts(np.random.default_rng(SEED).integers(3, self._cpu.max_tokens, PARITY_TEXTS))
@@ -100,7 +102,7 @@ class Steps:
         }
 
     def cpu_tokens(self) -> Iterator[Row]:
-        """Yield the tokens per second of single runs on all cores."""
+        """Yield the tokens per second of single runs on all CPU cores."""
         compute = replace(ComputeConfig(), workers=self._machine.cores)
         yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, None)
 
@@ -111,7 +113,7 @@ class Steps:
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
-        """Measure serving of distinct answers, without help from caches, by workers."""
+        """Measure how many distinct answers per second a server on the CPU scores, by number of workers."""
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
@@ -119,14 +121,14 @@ class Steps:
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """Measure serving like on the CPU, by server processes and concurrent calls on the GPU."""
+        """Measure a server on the GPU like one on the CPU, by number of server processes and concurrent calls."""
         self._need_gpu()
         for processes, callers in GPU_SERVING:
             flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
             yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Measure the items that the user's judge rates, on its own server or on this machine's vLLM."""
+        """Measure how many items per second the user's judge rates, on its own server or on this machine's vLLM."""
         chosen, command = self._judge, vllm_command()
         if chosen.server is None and chosen.weights is None:
             there = "is" if command else "is not"
@@ -154,7 +156,7 @@ class Steps:
                 yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
 
     def _served(self, flags: dict[str, str], callers: int) -> Row:
-        # Leave most cores to the server; calls are a power of two, so clients are too.
+        # Leave most cores to the server. The number of calls is a power of two, so the number of clients is too.
         clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
         clients = 1 << (clients.bit_length() - 1)
         with serving(self._repository, flags) as address:
@@ -198,7 +200,7 @@ def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:
 
 
 def run_step(step: Callable[[], Iterator[Row]]) -> tuple[list[Row], str]:
-    """Return the rows of a step, and the reason if it stopped; errors stay inside."""
+    """Return a step's rows, and the reason if it failed; never raise an error."""
     rows: list[Row] = []
     try:
         rows.extend(step())

@@ -1,7 +1,7 @@
-"""Measure the agreement of the judge's metrics with human labels; write docs/research/judge.md.
+"""Measure how the judge's metrics agree with human labels; write docs/research/judge.md.
 
-It uses the same 600 rows every time: 100 for each data set and model. Prompts and thresholds may only be chosen on
-`development_rows`, which share no question with the 600. Scores are kept under --results, so an interrupted run
+Every run uses the same 600 rows, 100 for each data set and model. Choose prompts and thresholds only on
+`development_rows`, which share no question with the 600 rows. Scores are stored in --results, so an interrupted run
 resumes. The rows are not part of the project.
 """
 
@@ -36,8 +36,8 @@ ROWS_OF_A_CELL = 100
 # Every sixth row is also judged with a reason.
 EVERY = 6
 
-# One run of the command each, so that an interruption loses little. smile comes first, because the others are compared
-# with it. Both values of a scale use the same cached answer of the judge.
+# Each group is one run of the command, so that an interruption loses little. smile is first, because the tables compare
+# all others with it. Both values of a scale use the same cached answer from the judge.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -45,14 +45,15 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# Run them with the direct ones, so that each has its own name; earlier judgements are not repeated.
+# Run them together with the metrics without a reason, so that each has a unique name. The store keeps earlier
+# judgements.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
 GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
-# Synthetic answers cost a sentence per reference, so only every third row gets them, and only for its first references.
+# The judge writes a sentence for each synthetic answer, so use only every third row, and only its first references.
 EVERY_WRITTEN = 3
 WRITTEN = 3
 BINARY = tuple(
@@ -63,10 +64,10 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for reports: 100 of each cell, drawn without regard to their labels.
+    """Return the rows for reports: 100 from each cell, drawn whatever their labels are.
 
     Args:
-        rows: All rows of the file.
+        rows: All rows in the file.
 
     Returns:
         600 rows, cell by cell, in the order of the draw.
@@ -79,14 +80,14 @@ def test_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
-    """Return rows for choosing prompts and thresholds: `each` right and wrong ones per cell, none from `test_rows`."""
+    """Return rows for choosing prompts and thresholds: `each` right and wrong rows per cell, none from `test_rows`."""
     taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
         for label in (0, 1):
             free = [row for row in cell if row["label"] == label and (dataset, row["question"]) not in taken]
             draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - a sample, not a secret
-            # The draw is longer, so that a larger `each` only adds rows.
+            # Always draw 64 rows, so that a larger `each` only adds rows.
             chosen += draw.sample(free, min(len(free), 64))[:each]
     return chosen
 
@@ -100,11 +101,11 @@ def _cells(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, their metrics, and their block of the document.
+    """Rows to score, their metrics, and their block in the document.
 
     Attributes:
         name: Name of the block.
-        title: Usual name of the rows.
+        title: The rows' usual name.
         rows: Rows to score.
         groups: Metrics, by run of the command.
     """
@@ -116,14 +117,14 @@ class Task:
 
 
 def main() -> None:
-    """Score missing rows, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--only", action="append", help="write only this block; may be repeated")
-    parser.add_argument("--development", type=Path, help="only write the development rows to this file")
+    parser.add_argument("--development", type=Path, help="write only the development rows, to this file")
     options = parser.parse_args()
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     if options.development:
@@ -156,7 +157,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def judge_environment(judges: Path | None) -> None:
-    """Set the variables for the engine in started commands: the judge's backend and its directory."""
+    """Set the environment variables for the judge's backend and directory, which started commands read."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -177,7 +178,7 @@ def _agreement(task: Task, results: Path) -> str:
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Let the judge write each synthetic answer once, and return the option that names their set."""
+    """Let the judge write all synthetic answers once; return the option that names their reference set."""
     command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--disk-directory", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -186,12 +187,12 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
 
 
 def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Return the scores of the rows; resume a run of the same code, and restart after a change.
+    """Score the rows, and return the file with the scores; resume a run of the same code, else start again.
 
-    The store keeps the judge's answers to equal prompts, so a restart takes seconds.
+    The store keeps the judge's answers to equal prompts, so a new start takes seconds.
     """
     wanted = ",".join(metrics)
-    # Other metrics and prompts get another file; for other changes, --resume refuses to mix.
+    # Different metrics or prompts get a different file. For all other changes, --resume refuses to mix scores.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(

@@ -1,4 +1,4 @@
-"""Measure how often the judge and the rule are right about answers to yes/no questions."""
+"""Measure how often the judge and the rule grade answers to yes/no questions correctly."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from benchmarks.common.rows import read_lines
 
 from gradewire_server.domain.items import Item
 
-# Question, annotators' answers with counts, predictions: right, verbose, near, wrong.
+# Question, annotators' answers with counts, and four predictions: right, verbose, nearly right, wrong.
 _QUESTIONS: Final = (
     ("What colour is the bus?", "red 8, maroon 2", "red", "It is a red bus.", "reddish brown", "blue"),
     ("How many dogs are there?", "2 7, two 2, 3 1", "two", "There are 2 dogs in it.", "a few", "five"),
@@ -32,7 +32,7 @@ _Z = 1.959963985
 
 
 def vqa_items() -> Iterator[Item]:
-    """Yield the rows, with the four answers to a question far apart."""
+    """Yield the rows, ordered so that the four answers to a question are far apart."""
     for answer in range(4):
         for question, said, *predictions in _QUESTIONS:
             counted = (each.rpartition(" ") for each in said.split(", "))
@@ -41,7 +41,7 @@ def vqa_items() -> Iterator[Item]:
 
 
 def wilson(right: int, rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927), as the normal one fails near 0 and 1."""
+    """Return a share's 95 % interval (Wilson 1927), because the normal interval fails near 0 and 1."""
     share, z2 = right / rows, _Z * _Z
     middle = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = _Z / (1 + z2 / rows) * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows * rows))
@@ -52,9 +52,9 @@ def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
     """Return the accuracy of each metric, overall and by kind of answer.
 
     Args:
-        rows: JSON lines with id, label and the kind as `dataset`.
-        scores: Output of `gradewire score` for them; a failed metric counts as wrong.
-        metrics: Names in the scores, which omit default parameters.
+        rows: JSON lines with id, label, and the kind of answer as `dataset`.
+        scores: Output of `gradewire score` for these rows; a failed metric counts as wrong.
+        metrics: The metrics' names in the scores, which omit default parameters.
 
     Returns:
         A Markdown table.

@@ -1,9 +1,9 @@
 """Evaluate `auto`; write docs/research/cascade.md and the catalog's fit.
 
-The rows are those of agreement.py (600 of EVOUNA's development rows) and of visual.py (400 answers to questions about
-pictures). Bands are fitted and evaluated on different questions; probabilities come from trees that have not seen the
-question. Scores are kept under --results, so an interrupted run resumes. The rows of EVOUNA are not part of the
-project.
+It uses the rows of agreement.py (600 of EVOUNA's development rows) and of visual.py (400 answers to questions about
+pictures). Bands are fitted and evaluated on different questions, and each probability is from trees that were not
+fitted on the row's question. Scores are stored in --results, so an interrupted run resumes. EVOUNA's rows are not part
+of the project.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ SPLITS = 200
 RISKS = (0.05, 0.1)
 DRAWN = (0.85, 0.95, 0.99)
 LEAST_CERTAIN = 0.1
-"""Share of the fit half's rows that are all judged: the rows that would go to a judge."""
+"""Share of the fit half's rows, the least certain ones, that the judge rates to fit its value."""
 
 
 def main() -> None:
-    """Score missing rows, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     row_options(parser)
     parser.add_argument("--judge-results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument(
         "--bands-only",
         action="store_true",
-        help="only fit the bands of --write-fit again, for the current fit of correctness, without a judge; the "
-        "file's values for the judge stay",
+        help="fit only the bands in --write-fit again, for the current fit of correctness, without a judge; keep the "
+        "file's values for the judge",
     )
     parser.add_argument("--write-fit", type=Path, help="write the fit to this file of the catalog")
     parser.add_argument("--date", help="ISO date of the fit; needed with --write-fit")
@@ -83,8 +83,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     names = options.judge or list(JUDGES)
     scores = score_rows(data, CHEAP, options.judge_results / "cascade-evouna")
-    # The shipped fit of `correctness` has seen both halves, so each row uses a fit that does not know its question.
-    # Features were chosen on the finer folds, whose values are too good, so bands use coarser ones.
+    # The shipped `correctness` fit was made on both halves, so each row uses a fit without its question. The features
+    # were chosen on the finer folds, whose values are too good, so bands use coarser folds.
     sets = scored_sets(options)
     everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
     if options.bands_only:
@@ -120,7 +120,7 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
 
 
 def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
-    """Return P(right) of EVOUNA's rows by id, from fits on all sources without the row's question."""
+    """Return P(right) of EVOUNA's rows by ID, from fits on all sources without the row's question."""
     found = held_out_probabilities(together(*sets), parts=parts)
     return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
 
@@ -130,7 +130,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
 
 
 def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
-    """Return the block of the catalog's fit: bands from the fit half, the judge from its least certain rows."""
+    """Return the block on the catalog's fit, with bands from the fit half and the judge's values from a tenth of it."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
@@ -138,7 +138,7 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     _write_rows(file, [row for row, sure in zip(fit_half.rows, alone.confidence, strict=True) if sure < edge])
     verdicts, line = read_judge(score_rows(file, ("lave",), options.judge_results / "cascade-least-certain"))
     rows = fit_half.with_judge(verdicts)
-    # Only the least certain tenth is judged, so larger shares have no gain.
+    # The judge rates only the least certain tenth, so there is no gain to report for larger shares.
     found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)
     gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
     below = judged_below(gains)
@@ -188,7 +188,7 @@ def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
 
 
 def _visual_block(results: Path) -> str:
-    """Return the block of fits on the development half of the visual items, evaluated on the held-out one."""
+    """Return the block on fits on the visual items' development half, evaluated on the held-out half."""
     found: dict[str, dict[str, CascadeRows]] = {}
     for half in ("development", "held_out"):
         rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == half]

@@ -1,4 +1,4 @@
-"""Rows of the cascade and their statistics: cross-fitted scores, risk bounds, estimates over samples."""
+"""Read the cascade's rows and compute statistics: cross-fitted scores, risk bounds, estimates from samples."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ DELTA = 0.1
 
 @dataclass(frozen=True)
 class CheapRows:
-    """Rows with their results without a judge.
+    """Rows with the results of metrics without a judge.
 
     Attributes:
-        rows: Rows in the file's order.
-        exact: bool[rows].
-        probability: float64[rows], from trees that have not seen the row's question.
-        denied: bool[rows].
-        fit: Identity of the fit of `correctness`.
+        rows: The rows, in the file's order.
+        exact: True for an exact match, bool[rows].
+        probability: P(right) from trees that were not fitted on the row's question, float64[rows].
+        denied: True if the answer denies, bool[rows].
+        fit: Identity of the `correctness` fit.
         encoder: NAME@DIGEST with 12 digits, and the rest of the metric identifier.
     """
 
@@ -52,11 +52,11 @@ class CheapRows:
 
     @property
     def halves(self) -> NDArray[np.str_]:
-        """The half of each row's question."""
+        """The half that each row's question belongs to."""
         return np.array([half_of(row["question"]) for row in self.rows])
 
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
-        """Return the rows with a judge's results, score and verdict by row id; NaN for the others."""
+        """Return the rows with a judge's score and verdict, given by row ID; NaN for all other rows."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
         return CascadeRows(
             exact=self.exact,
@@ -69,26 +69,27 @@ class CheapRows:
         )
 
     def where(self, kept: NDArray[np.bool_]) -> CheapRows:
-        """Return the rows of a mask."""
+        """Return the rows for which `kept` is True."""
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         columns = (self.exact[kept], self.probability[kept], self.denied[kept])
         return CheapRows(rows, *columns, self.fit, self.encoder)
 
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
-    """Read rows and their cheap scores.
+    """Read rows and their scores without a judge.
 
     Args:
         data: Labelled rows.
         scores: Output of `gradewire score` for CHEAP.
-        held_out: P(right) by row id from fits without its question; needed if the shipped fit has seen it.
+        held_out: P(right) by row ID, from fits without the row's question; needed if the shipped fit was made on these
+            rows.
 
     Raises:
         ValueError: The files do not belong together.
     """
     rows, scored = read_lines(data), read_lines(scores)
     if [row["id"] for row in rows] != [each["id"] for each in scored]:
-        raise ValueError(f"{scores} does not hold the rows of {data}. Delete it and run again")
+        raise ValueError(f"{scores} does not contain the rows of {data}. Delete it and run again")
     kept = [
         place for place, each in enumerate(scored) if all(each["scores"][name]["score"] is not None for name in CHEAP)
     ]
@@ -107,7 +108,7 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
 
 
 def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
-    """Return score and verdict by row id from a file with one metric, and its identifier."""
+    """Return score and verdict by row ID from a file with one metric, and the metric's identifier."""
     found, line = {}, ""
     for each in read_lines(scores):
         (result,) = each["scores"].values()
@@ -118,7 +119,7 @@ def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
 
 
 def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
-    """Return the rows with an imaginary judge that is right with the probability `share`, regardless of the row."""
+    """Return the rows with an imaginary judge that is right with the probability `share` on every row."""
     correct = np.random.default_rng(3).random(len(rows)) < share
     said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
     return replace(rows, judge_verdicts=said, judge_scores=said)
@@ -126,13 +127,13 @@ def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
 
 @dataclass(frozen=True)
 class Graded:
-    """Scores and verdicts of one way of grading.
+    """The scores and verdicts of a grading method.
 
     Attributes:
-        name: Name of the way.
+        name: The method's name.
         scores: float64[rows].
         verdicts: bool[rows].
-        asked: bool[rows], True if the judge was called.
+        asked: bool[rows], True if the method called the judge.
     """
 
     name: str
@@ -142,17 +143,17 @@ class Graded:
 
 
 def cheap(rows: CascadeRows) -> Graded:
-    """Return exact match and `correctness` alone."""
+    """Grade with exact match and `correctness` alone."""
     return Graded("correctness", rows.scores, rows.verdicts, np.zeros(len(rows), np.bool_))
 
 
 def judge_alone(rows: CascadeRows, name: str) -> Graded:
-    """Return the judge on every row."""
+    """Grade every row with the judge."""
     return Graded(name, rows.judge_scores, rows.judge_verdicts == 1, np.ones(len(rows), np.bool_))
 
 
 def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
-    """Return the judge's results for its rows, and the cheap ones for the others."""
+    """Grade the rows in `asked` with the judge, and all other rows without it."""
     return Graded(
         name,
         np.where(asked, rows.judge_scores, rows.scores),
@@ -162,7 +163,7 @@ def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
 
 
 def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Return bool[rows], the rows that `asked` selects in either half of the questions with a fit on the other."""
+    """Return bool[rows], the rows that `asked` selects in each half of the questions with a fit on the other half."""
     place = np.zeros(len(rows), np.bool_)
     halves = np.array([half_of(question) for question in rows.questions])
     for half, other in (("a", "b"), ("b", "a")):
@@ -171,7 +172,7 @@ def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArr
 
 
 def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return the rows that `auto?risk=…` sends to the judge; without `refusing`, regardless of the judge's quality."""
+    """Return a function that selects the rows for `auto?risk=…` to judge; without `refusing`, even by a bad judge."""
 
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
@@ -182,12 +183,12 @@ def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, Casc
 
 
 def asked_by_budget(budget: float) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return the rows that `auto?judge_budget=…` would send to the judge, regardless of the judge's quality."""
+    """Return a function that selects the rows that `auto?judge_budget=…` would send to any judge, even a bad one."""
     return lambda fitted, read: np.asarray(read.confidence < budget_threshold(fitted.confidence, budget))
 
 
 def accuracy(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
-    """Return the weighted share of verdicts that match the annotators'."""
+    """Return the weighted share of verdicts that match the annotators' labels."""
     return float(weights @ (graded.verdicts == right) / weights.sum())
 
 
@@ -205,7 +206,7 @@ def difference(
     rows: CascadeRows,
     statistic: Callable[[Graded, NDArray[np.bool_], NDArray[np.float64]], float],
 ) -> tuple[float, float, float]:
-    """Return the difference of two ways, or the value of one, with a 95 % interval by draws of whole questions."""
+    """Return the difference of two methods, or one method's value, with a 95 % interval by draws of whole questions."""
     clusters = rows.clusters
 
     def value(weights: NDArray[np.float64]) -> float:
@@ -220,14 +221,14 @@ def difference(
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """Results for the bound of a risk over random splits of the questions.
+    """The results for a risk bound over random splits of the questions.
 
     Attributes:
         risk: The bound.
-        held: Share of splits that kept the bound on wrong accepted verdicts.
+        held: Share of splits in which the share of wrong accepted verdicts is within the bound.
         accepted: Mean share of accepted rows.
         nothing: Share of splits without accepted rows.
-        wrong: Mean share of wrong ones among accepted verdicts, over splits with any.
+        wrong: Mean share of wrong verdicts among the accepted ones, over splits with accepted rows.
     """
 
     risk: float
@@ -238,7 +239,7 @@ class SplitStatistics:
 
 
 def split_statistics(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitStatistics]:
-    """Repeatedly fit on a random half of the questions and evaluate on the other."""
+    """Repeatedly fit on a random half of the questions and evaluate on the other half."""
     clusters, random = rows.clusters, np.random.default_rng(17)
     outcomes: dict[float, list[tuple[bool, float, float]]] = {risk: [] for risk in risks}
     for _ in range(splits):
@@ -265,7 +266,7 @@ def split_statistics(rows: CascadeRows, risks: Sequence[float], splits: int) -> 
 
 @dataclass(frozen=True)
 class EstimateStatistics:
-    """Estimates over many samples of the same rows.
+    """Statistics of estimates from many samples of the same rows.
 
     Attributes:
         share: Share of sampled rows.
@@ -274,7 +275,7 @@ class EstimateStatistics:
         error_of_mean: Standard error of `error`.
         coverage: Share of intervals that contain the truth.
         width: Mean width of the intervals.
-        plain_width: The same for the sample's own mean, without cheap scores.
+        plain_width: Mean width of intervals for the sample's mean, without scores of other metrics.
         calls: Mean number of judge calls.
     """
 
@@ -291,7 +292,7 @@ class EstimateStatistics:
 def estimate_statistics(
     scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
 ) -> EstimateStatistics:
-    """Draw samples; `known` are rows that the judge rates in any case."""
+    """Draw samples and estimate from each; `known` marks rows that the judge rates in any case."""
     random, truth = np.random.default_rng(23), float(judged.mean())
     values, covered, widths, plain, calls = [], 0, [], [], []
     for _ in range(samples):

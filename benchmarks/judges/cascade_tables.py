@@ -1,4 +1,4 @@
-"""Tables of the cascade for docs/research/cascade.md."""
+"""Make the cascade's tables for docs/research/cascade.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ways_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return the table of `auto`, `correctness` and every judge alone, with paired differences from `correctness`."""
+    """Return a table with `auto`, `correctness` and every judge alone, and paired differences from `correctness`."""
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
@@ -70,7 +70,7 @@ def ways_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return the table of `auto` minus each judge alone."""
+    """Return a table with the differences between `auto` and each judge alone."""
     lines = []
     for name, rows in judges.items():
         auto = cascade(rows, crossed(rows, asked_by_risk(RISK, refusing=True)), "auto")
@@ -82,7 +82,7 @@ def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def budget_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return the table of accuracy and Pearson by budget, if no judge were refused."""
+    """Return a table with accuracy and Pearson by budget, as if `auto` never refused a judge."""
     lines = []
     for budget in BUDGETS:
         cells = [f"{budget:g}"]
@@ -102,7 +102,7 @@ def budget_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def gains_table(gains: Sequence[JudgeGain]) -> str:
-    """Return the table of the judge and the cheap verdicts on the least certain rows."""
+    """Return a table that compares the judge's verdicts on the least certain rows with those without a judge."""
     lines = []
     for each in gains:
         told = "too few rows"
@@ -114,7 +114,7 @@ def gains_table(gains: Sequence[JudgeGain]) -> str:
 
 
 def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
-    """Return the table of bands and their results on other rows than those of the fit."""
+    """Return a table with the bands and their results on rows that the fit did not use."""
     lines = [
         [
             f"{each.risk:g}",
@@ -129,7 +129,7 @@ def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
 
 
 def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits: int) -> str:
-    """Return the table of bounds over random splits."""
+    """Return a table with risk bounds over random splits."""
     lines = []
     for name, rows in sets.items():
         for each in split_statistics(rows, risks, splits):
@@ -141,7 +141,7 @@ def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits
 
 
 def estimates_table(rows: CascadeRows, judge: str) -> str:
-    """Return the table of bias, coverage and width of the aggregate over random samples."""
+    """Return a table with bias, coverage and width of estimates from random samples."""
     lines = []
     nobody = np.zeros(len(rows), np.bool_)
     band = rows.confidence < np.sort(rows.confidence)[len(rows) // 10]
@@ -177,11 +177,11 @@ def estimates_table(rows: CascadeRows, judge: str) -> str:
 
 
 def between(value: tuple[float, float, float], sign: str = "") -> str:
-    """Return a value with its interval."""
+    """Return a value and its interval as text."""
     middle, low, high = (f"{each:{sign}.3f}" for each in value)
     return f"{middle} [{low}, {high}]"
 
 
 def paragraphs(*parts: str) -> str:
-    """Return parts with an empty line between."""
+    """Join parts with empty lines."""
     return "\n\n".join(parts)

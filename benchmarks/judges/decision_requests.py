@@ -1,4 +1,4 @@
-"""Measure requests to a decision model in turns: one question per request, and several."""
+"""Measure requests to a decision model with one question and with several questions, in turns."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 TOGETHER_ROWS = 50
 BLOCK_ROWS = 50
-# With three metrics, 64 questions are open for one request of a client.
+# With three metrics, 21 rows have about 64 open questions, like one request from a client.
 ROWS_AT_A_TIME = 21
-# The socket of sparrow-decider accepts five connections; a sixth waits for a second.
+# sparrow-decider's socket accepts five connections; a sixth waits for a second.
 IN_FLIGHT = 4
 # Questions per request.
 SHARED = 4
-# judge_similarity has its own template; the others show an item in the same words.
+# These metrics show an item in the same words; judge_similarity has a different template.
 _ASKERS = (
     (LAVE, LaveParameters(binary=BinaryQuestions.JUDGE)),
     (JUDGE_VERDICT, JudgeVerdictParameters(binary=BinaryQuestions.JUDGE)),
@@ -53,7 +53,7 @@ _ASKERS = (
 
 
 class Requests(JudgeTelemetry):
-    """Durations of the requests, from the telemetry of a judge's server."""
+    """The durations of requests to a judge's server."""
 
     def __init__(self) -> None:
         super().__init__(CollectorRegistry())
@@ -66,18 +66,18 @@ class Requests(JudgeTelemetry):
 
 
 def item_of(row: Row) -> Item:
-    """Return a row as an item of metrics."""
+    """Return a row as an item for metrics."""
     return Item(row["id"], row["question"], tuple(row["references"]), row["prediction"])
 
 
 def needs_of(row: Row, metrics: Sequence[Any] = _ASKERS) -> list[Choose]:
-    """Return the first question of each metric about a row."""
+    """Return each metric's first question about a row."""
     return [next(metric.score(item_of(row), parameters, NO_MODEL))[0] for metric, parameters in metrics]
 
 
 @dataclass
 class Way:
-    """A way of asking, with its counts, durations and scores."""
+    """A way to send questions, with its counts, durations and scores."""
 
     judge: Judge
     requests: Requests
@@ -86,7 +86,7 @@ class Way:
     scores: list[float] = field(default_factory=list)
 
     async def score(self, rows: Sequence[Row], rows_at_a_time: int) -> None:
-        """Score rows with the metrics that show an item in the same words, without a cache."""
+        """Score rows without a cache, with the metrics that show an item in the same words."""
         permits = asyncio.Semaphore(rows_at_a_time)
         begin_s = time.perf_counter()
         scores = await asyncio.gather(*(self._row(row, permits) for row in rows))
@@ -128,10 +128,10 @@ async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_tim
 
 
 async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Send questions about one state in one request each, and all in one request, row by row in turns.
+    """Send a row's questions one by one and then in a single request, row after row.
 
     Returns:
-        Seconds per question of both ways, and the largest difference between their probabilities.
+        Seconds per question for both ways, and the largest difference between their probabilities.
     """
     client = HttpClient(config)
     alone_s = together_s = largest = 0.0
@@ -167,7 +167,7 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def timed(url: str, model: str, rows: Sequence[Row]) -> str:
-    """Return tables of calls, requests and latencies, with and without shared requests."""
+    """Return tables with calls, requests and latencies, with and without shared requests."""
     base, forms = endpoint_of(url)
     config = RemoteJudgeConfig(base, model, max_in_flight=IN_FLIGHT)
     lines = [

@@ -1,7 +1,7 @@
-"""Compare a decision model as judge with the default one: agreement with annotators, calls, latency, shared requests.
+"""Compare a decision model with the default judge in agreement with annotators, calls, latency and shared requests.
 
-It uses the 600 rows of benchmarks.judges.agreement. Without --url it starts a sparrow-decider with the small model of
-its package. The table goes into docs/research/judge.md; --server-only omits the default judge.
+It uses the 600 rows of benchmarks.judges.agreement. Without --url, it starts a sparrow-decider with the small model in
+its package. It writes the table into docs/research/judge.md; --server-only omits the default judge.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ METRICS = ("lave", "judge_verdict")
 
 @contextmanager
 def sparrow() -> Iterator[str]:
-    """Run a sparrow-decider on a free port and yield its base address."""
+    """Run a sparrow-decider on a free port; yield its base URL."""
     port = free_port()
     command = (sys.executable, "-m", "sparrow_decider.cli", "--model", SPARROW, "serve", "--port", str(port))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -43,7 +43,7 @@ def sparrow() -> Iterator[str]:
         assert process.stderr is not None
         if not process.stderr.readline():
             raise SystemExit("sparrow-decider did not start. Run: pip install sparrow-decider, or use --url")
-        time.sleep(0.2)  # the message comes before it listens
+        time.sleep(0.2)  # sparrow-decider prints the message before it listens
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
@@ -51,7 +51,7 @@ def sparrow() -> Iterator[str]:
 
 
 def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_too: bool) -> str:
-    """Return the values of the metrics by each judge, from `gradewire agree`."""
+    """Return the agreement of the metrics with each judge, from `gradewire agree`."""
     data = results / "rows.jsonl"
     data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     ways: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [(EMBEDDING, ("smile:v1", "exact_match"), ())]
@@ -76,7 +76,7 @@ def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_
 
 
 def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
-    """Return the rows of all tables' first part, each with the judge's name."""
+    """Join the first parts of all tables, with the judge's name in each row."""
     lines: list[str] = []
     for name, text in tables:
         table = [line for line in text.split("\n\n")[1].splitlines() if line.startswith("|")]
@@ -87,13 +87,13 @@ def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
 
 
 def main() -> None:
-    """Score, measure, and write the block."""
+    """Score the rows, measure the requests, and write the block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "decisions")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
     parser.add_argument("--url", help="server of a decision model; default: start one")
-    parser.add_argument("--model", default=SPARROW, help="name of the model on the server")
+    parser.add_argument("--model", default=SPARROW, help="the model's name on the server")
     parser.add_argument("--server-only", action="store_true", help="omit the default judge")
     options = parser.parse_args()
     rows = test_rows(read_rows(options.data / "evouna_dev.jsonl", MODELS))
@@ -111,7 +111,7 @@ def main() -> None:
 
 @contextmanager
 def server_at(url: str | None) -> Iterator[str]:
-    """Yield the address of the given server, or of a started one."""
+    """Yield the URL of the given server, or start a server and yield its URL."""
     if url is not None:
         yield url
         return

@@ -1,7 +1,7 @@
 """Send hostile answers to a live server with a judge; check statuses and scores, and list answers that fool the judge.
 
-Each case follows two neighbours, one clearly right and one clearly wrong, with texts that no other case has, so that
-the cache does not answer them. The exit code is 1 if a status, TRUNCATED or a score is not as required.
+Before each case, the program sends one clearly right and one clearly wrong answer. Their texts are unique, so that the
+cache does not answer them. The exit code is 1 if a status, a flag TRUNCATED or a score is not as required.
 """
 
 import argparse
@@ -46,14 +46,14 @@ class Case:
         group: Topic of the case.
         prediction: The answer.
         status: Required status.
-        seen: Prediction as shown to the judge; None if unchanged.
+        seen: Prediction that the judge must see; None if unchanged.
         question, references: Fields of the item.
-        seen_question: Question as shown to the judge; None if unchanged.
-        seen_references: References as shown to the judge, in the plain form, one after the other; None if unchanged.
-        right: True if annotators would call the answer right; None if that is open.
-        truncated: True if a score needs TRUNCATED.
-        may_not_fit: True if a judge with a short context may answer INVALID_INPUT.
-        decided_by: "rule" for binary questions that the rule decides.
+        seen_question: Question that the judge must see; None if unchanged.
+        seen_references: References that the judge must see, one after the other; None if unchanged.
+        right: True if annotators would call the answer right; None if annotators could disagree.
+        truncated: True if the score must have the flag TRUNCATED.
+        may_not_fit: True if a judge with a short context may return INVALID_INPUT.
+        decided_by: "rule" for binary questions that the rule decides, otherwise "judge".
     """
 
     name: str
@@ -280,7 +280,7 @@ CASES: Final = (*EMPTY, *MALFORMED, *INJECTED, *BINARY, *MULTILINGUAL, *LONG)
 
 
 def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
-    """Yield each case after its two neighbours."""
+    """Yield each case after its right and its wrong answer."""
     for page, case in enumerate(cases):
         for name, text in _NEIGHBOURS:
             yield {"id": name, "question": QUESTION, "references": REFERENCES, "prediction": text.format(page)}
@@ -293,7 +293,7 @@ def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
 
 
 def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
-    """Return the result of a case with its errors."""
+    """Return a case's result and errors."""
     wrong: list[str] = []
     status = result.status.name
     if status != case.status and not (case.may_not_fit and status == "INVALID_INPUT"):
@@ -321,7 +321,7 @@ def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
 
 
 def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Return the rows of all cases, and the number of neighbours ("right", "wrong") that are judged correctly."""
+    """Return the rows of all cases, and how many of the added answers ("right", "wrong") are judged correctly."""
     rows: list[dict[str, Any]] = []
     neighbours: Counter[str] = Counter()
     for page, case in enumerate(CASES):
@@ -332,7 +332,7 @@ def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, A
 
 
 def show(rows: list[dict[str, Any]], neighbours: Counter[str]) -> None:
-    """Print the table of a metric."""
+    """Print a metric's table."""
     print(f"\n## {rows[0]['metric']}\n")
     print("| group | case | status | score | label mass | notes |\n|---|---|---|---|---|---|")
     for row in rows:
@@ -348,7 +348,7 @@ def show(rows: list[dict[str, Any]], neighbours: Counter[str]) -> None:
 
 
 def talked_round(row: dict[str, Any]) -> bool:
-    """Return True if a wrong answer was called right."""
+    """Return True if the judge called a wrong answer right."""
     return row["right"] is False and row["correct"] is True
 
 

@@ -1,4 +1,4 @@
-"""Measure how a busy judge affects callers of embedding metrics: their latency while it works and while it is idle.
+"""Measure the latency of embedding metrics while the judge is busy and while it is idle.
 
 The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that
 changes of the machine's load affect both. In every block the same kinds of requests leave on a schedule (open loop):
@@ -39,12 +39,12 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 
 
 class Load:
-    """Requests for the encoder and for the judge, and the latencies of the encoder's.
+    """A sender of requests for the encoder and for the judge, which records the latencies of the encoder's requests.
 
     Args:
-        score: Scoring.Score.
-        rows: Distinct rows; each is sent cold once.
-        interval_s: Time between two embedding requests.
+        score: The call Scoring.Score.
+        rows: Distinct rows, each of which is sent cold once.
+        interval_s: Seconds between two embedding requests.
     """
 
     def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:
@@ -58,7 +58,7 @@ class Load:
         self.verdicts = 0
 
     async def block(self, state: str, requests: int) -> None:
-        """Measure a block: `requests` warm and as many cold ones, with the judge idle or busy."""
+        """Measure a block of `requests` warm and as many cold requests, with the judge idle or busy."""
         judging = [asyncio.create_task(self._judge()) for _ in range(_JUDGED_AT_ONCE * (state == "busy"))]
         await asyncio.sleep(_SETTLE_S)
         pending, due_s = [], time.perf_counter()
@@ -84,7 +84,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Load encoder and judge, and put the warm item's vectors into the cache."""
+        """Make the server load encoder and judge and cache the warm item's vectors."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -93,7 +93,7 @@ class Load:
 
 
 async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Load everything, pin the judge's worker to its core, then run the blocks in turn."""
+    """Load the models, pin the judge's worker to its core, then run the blocks in turns."""
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()
@@ -108,7 +108,7 @@ async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, 
 
 
 def report(load: Load, load_before: float) -> None:
-    """Print percentiles of both states and their ratios."""
+    """Print both states' percentiles and their ratios."""
     print(
         f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}; {load.verdicts} verdicts meanwhile\n"
     )
@@ -123,10 +123,10 @@ def report(load: Load, load_before: float) -> None:
 
 
 def main() -> None:
-    """Start the server, measure, print, stop it."""
+    """Start the server, measure, print, and stop the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--judge", default="", help="judge; empty: the default one")
+    parser.add_argument("--judge", default="", help="name of the judge; empty means the default judge")
     parser.add_argument("--blocks", type=int, default=5, help="blocks of each state")
     parser.add_argument("--requests", type=int, default=50, help="warm requests per block, and as many cold ones")
     parser.add_argument("--interval-ms", type=float, default=150, help="time between two requests of the schedule")
@@ -135,7 +135,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = sample_rows(read_rows(arguments.data), 1 + 2 * arguments.blocks * arguments.requests, seed=5)
     load_before = os.getloadavg()[0]
-    os.sched_setaffinity(0, {arguments.server_core})  # the server inherits it
+    os.sched_setaffinity(0, {arguments.server_core})  # the server inherits this core
     options = {"judge-threads": "1", "workers": "1", "lone-run-threads": "1"}
     if arguments.judge:
         options["judge-model"] = arguments.judge

@@ -1,8 +1,8 @@
-"""Compare a right and a wrong answer to the same question; write docs/research/comparisons.md.
+"""Measure how well judges and metrics choose between a right and a wrong answer; write docs/research/comparisons.md.
 
-The pairs are drawn from human-labelled rows: for each question with both, one answer that annotators call right and one
-that they call wrong, in a seeded random order. Verdicts are kept under --results/store, so an interrupted run resumes.
-The rows are not part of the project.
+The pairs are drawn from human-labelled rows. For each question with both kinds of answers, a pair has one that
+annotators call right and one that they call wrong, in a seeded random order. Verdicts are stored in --results/store, so
+an interrupted run resumes. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict of a chooser on a pair.
+    """A judge's or metric's verdict on a pair.
 
     Attributes:
-        winner: "a", "b" or "tie"; None if its orders contradict each other, or the answer cannot be read.
-        leaning: The more probable answer over both orders, or "tie".
-        first: In each order, 1 if it preferred the answer shown first, 0 if not, 0.5 for a tie; empty for a metric.
-        consistent: True if both orders name the same winner.
+        winner: "a", "b" or "tie"; None if the two orders contradict each other, or the judge's answer cannot be parsed.
+        leaning: The answer that is more probable over both orders, or "tie".
+        first: For each order, 1 if the judge preferred the answer shown first, 0 if not, 0.5 for a tie; () for a
+            metric.
+        consistent: True if the verdicts in both orders name the same winner.
     """
 
     winner: str | None
@@ -60,7 +61,7 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draw pairs, equally many per data set, with the right answer equally often first and second.
+    """Draw the same number of pairs from each data set, with the right answer equally often first and second.
 
     Args:
         rows: Rows with `dataset`, `question`, `references`, `prediction` and `label`.
@@ -85,7 +86,7 @@ def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
 
 
 def judged(found: Comparison) -> Outcome:
-    """Return the outcome of a comparison by a judge."""
+    """Return the outcome of a judge's comparison."""
     winners = [order.winner for order in found.orders]
     first = tuple(
         0.5 if order.winner in {"tie", None} else float(order.winner == order.first) for order in found.orders
@@ -96,21 +97,21 @@ def judged(found: Comparison) -> Outcome:
 
 
 def preferred(a: float | None, b: float | None) -> Outcome:
-    """Return the outcome of a score for each answer; an answer without a score loses."""
+    """Return the outcome of a metric's scores for both answers; an answer without a score loses."""
     mine, other = (-1.0 if score is None else score for score in (a, b))
     winner = "tie" if mine == other else "a" if mine > other else "b"
     return Outcome(winner, winner)
 
 
 def main() -> None:
-    """Judge missing pairs, and replace the block of the document."""
+    """Judge missing pairs, and replace the document's block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "pairs")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "comparisons.md")
     parser.add_argument("--judges", type=Path, required=True, help="directory of built judges")
     parser.add_argument("--pairs", type=int, default=80)
-    parser.add_argument("--reasoned", type=int, default=20, help="pairs that are also judged with a reason")
+    parser.add_argument("--reasoned", type=int, default=20, help="number of pairs that are also judged with a reason")
     options = parser.parse_args()
     drawn = drawn_pairs(read_lines(options.data / "evouna_dev.jsonl"), options.pairs)
     few = drawn[:: max(1, len(drawn) // options.reasoned)][: options.reasoned]
@@ -159,7 +160,7 @@ def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
 
 
 def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
-    """Return a line per chooser: outcomes, accuracies, consistency and position bias with intervals."""
+    """Return a table with each judge's outcomes, accuracies, consistency and position bias, with intervals."""
     head = (
         "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
         "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -193,7 +194,7 @@ def _points(winner: str | None, right: str) -> float:
 
 
 def _estimate(values: NDArray[np.float64]) -> str:
-    """Return the mean with the 95 % percentile interval of 5 000 bootstrap draws over the pairs."""
+    """Return the mean, with the 95 % percentile interval of 5 000 bootstrap draws of the pairs."""
     draw = np.random.default_rng(0)
     means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

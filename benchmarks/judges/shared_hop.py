@@ -1,7 +1,8 @@
-"""Measure the cost of a judge in another process: CPU time of a question at both ends.
+"""Measure the CPU time for a question to a judge in a different process.
 
-A judge that answers at once is called directly, and through the judge host over its socket, in turns. Both ends are in
-this process, so its CPU time includes server process and host. Prints a table; needs no model.
+The program calls a judge that answers immediately, directly and through the judge host's socket, in turns. Both ends of
+the socket are in this process, so the measured CPU time includes server process and host. Prints a table; needs no
+model.
 """
 
 import argparse
@@ -25,11 +26,11 @@ from gradewire_server.judges.shared import SharedJudges
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
 _AT_A_TIME: Final = 64
-"""Concurrent questions: as many as one request opens."""
+"""Number of concurrent questions, like in one request."""
 
 
 class _AtOnce(Judge):
-    """A judge that gives every option the same probability at once."""
+    """A judge that immediately gives every option the same probability."""
 
     @property
     @override
@@ -73,7 +74,7 @@ def _question(number: int, characters: int) -> Choose:
 
 
 async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
-    """Return the CPU microseconds per question, with 64 at a time."""
+    """Return the CPU microseconds per question, with 64 concurrent questions."""
     began_s = time.process_time()
     for first in range(0, questions, _AT_A_TIME):
         asked = (_question(number, characters) for number in range(first, first + _AT_A_TIME))
@@ -82,7 +83,7 @@ async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
 
 
 async def measure(questions: int, rounds: int, characters: int) -> tuple[float, float]:
-    """Return CPU microseconds per question, directly and through the host; the least of all rounds."""
+    """Return the CPU microseconds per question, directly and through the host, the minimum of all rounds."""
     with tempfile.TemporaryDirectory() as directory:
         address = f"unix:{Path(directory) / 'judges'}"
         host = JudgeHost(_Judges(), max_queue_items=4096)
@@ -103,7 +104,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=2048, help="questions per round (default: 2048)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the least counts (default: 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the minimum counts (default: 5)")
     given = parser.parse_args()
     print("| characters of the answer | asked directly, CPU µs | through the judge host, both ends, CPU µs |")
     print("|---:|---:|---:|")

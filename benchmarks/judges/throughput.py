@@ -1,12 +1,12 @@
-"""Measure the cost of a rating: items per CPU-second of the worker, in this project's way and three others in turns.
+"""Measure how many items per CPU second a judge rates, with this project's method and three other methods in turns.
 
-    rating       fixed turns computed once and kept, items batched, the rating read from label probabilities
-    own tokens   only the items' own tokens, also batched, without a prefix: no rating can be cheaper
+    rating       fixed turns computed once and kept, items batched, the rating from label probabilities
+    own tokens   only the items' own tokens, also batched, without a prefix; no rating can be cheaper
     full prefill the whole prompt for every item, then one token
     naive        the whole prompt for every item, then a rationale of 40 tokens
 
-The last two are so slow that they only get some of the rows. All four use the same worker process, threads and tokens.
-`--form int8 --form gguf` runs both, turn by turn.
+The last two methods are so slow that they get only some of the rows. All four use the same worker process, threads and
+tokens. `--form int8 --form gguf` measures both forms, turn by turn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids of a row's rating (fixed turns, item with opening, labels), and of its rationale's whole prompt."""
+    """The token ids for a row's rating (fixed turns, item with opening, labels), and for a rationale's whole prompt."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -54,7 +54,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """The time of one way so far."""
+    """The time that a method has taken so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -62,13 +62,13 @@ class Spent:
 
     @property
     def items_per_cpu_s(self) -> float:
-        """The rows per CPU second."""
+        """The number of rows per CPU second."""
         return self.items / self.cpu_s
 
 
 @dataclass(slots=True)
 class Way:
-    """A way to rate a row, and its number of rows per turn."""
+    """A method to rate rows, and its number of rows per turn."""
 
     run: Callable[[Sequence[Prompt]], Awaitable[None]]
     items: int
@@ -76,7 +76,7 @@ class Way:
 
 
 class Bench:
-    """The worker of a form."""
+    """The worker for a form, and the four methods."""
 
     def __init__(self, form: Form, worker: WorkerProcess, config: EmbeddedJudgeConfig) -> None:
         self.form = form
@@ -87,7 +87,7 @@ class Bench:
         self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
-        """Return all four ways, each with its number of rows per turn."""
+        """Return all four methods, each with its number of rows per turn."""
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -96,20 +96,20 @@ class Bench:
         }
 
     async def rating(self, prompts: Sequence[Prompt]) -> None:
-        """Rate in this project's way."""
+        """Rate with this project's method."""
         await self._batched([(prompt.fixed, prompt.item, prompt.labels) for prompt in prompts])
 
     async def own_tokens(self, prompts: Sequence[Prompt]) -> None:
-        """Evaluate only the items' own tokens, batched."""
+        """Evaluate only the items' own tokens, in batches."""
         await self._batched([((), prompt.item, prompt.labels) for prompt in prompts])
 
     async def full_prefill(self, prompts: Sequence[Prompt]) -> None:
-        """Evaluate whole prompts, one by one, each with one token."""
+        """Evaluate whole prompts one by one, and generate one token for each."""
         for prompt in prompts:
             await self._whole(prompt.fixed + prompt.item, labels=prompt.labels)
 
     async def naive(self, prompts: Sequence[Prompt]) -> None:
-        """Evaluate whole prompts, one by one, each with a rationale."""
+        """Evaluate whole prompts one by one, and generate a rationale for each."""
         for prompt in prompts:
             await self._whole(prompt.rationale, tokens=RATIONALE_TOKENS)
 
@@ -124,7 +124,7 @@ class Bench:
             self._queue.computed(planned)
 
     async def _whole(self, ids: tuple[int, ...], *, labels: tuple[int, ...] = (), tokens: int = 0) -> None:
-        # Drop the previous state with this prompt's first run.
+        # Drop the previous prompt's state with this prompt's first run.
         drop: tuple[int, ...] = (self._state,)
         self._state += 1
         longest = self.worker.limits.max_row_tokens
@@ -143,7 +143,7 @@ class Bench:
 
 
 def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
-    """Return the rows as the metric `lave` shows them to the judge."""
+    """Return the rows in the prompts of metric `lave`."""
     context = min(judge.context_tokens, config.max_context_tokens)
     limits = PromptLimits(config.max_item_tokens, context)
     tokenizer = ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
@@ -163,7 +163,7 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
 
 
 async def turn(bench: Bench, way: Way, prompts: Sequence[Prompt]) -> None:
-    """Time one turn of one way."""
+    """Time one turn of a method."""
     before_s, begin_s = cpu_s(bench.worker.pid), time.monotonic()
     await way.run(prompts)
     way.spent.items += len(prompts)
@@ -193,7 +193,7 @@ def show(bench: Bench, ways: dict[str, Way], prompts: Sequence[Prompt]) -> None:
 
 
 async def main() -> None:
-    """Run all turns, then print."""
+    """Run all turns, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default=default_judge().name)
     parser.add_argument("--repository", type=Path, default=default_judge_repository())
@@ -216,7 +216,7 @@ async def main() -> None:
         f"{arguments.threads} thread(s), load {os.getloadavg()[0]:.1f} before"
     )
     for bench in benches:
-        # All rows share the kept state, so it is computed before the clock starts.
+        # Compute the state that all rows share before the timing.
         before_s = cpu_s(bench.worker.pid)
         await bench.rating(prompts[:1])
         print(f"{bench.form}: fixed turns and a first row once: {cpu_s(bench.worker.pid) - before_s:.2f} CPU s")

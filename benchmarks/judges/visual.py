@@ -1,8 +1,8 @@
 """Compare metrics with the labels of examples/visual_questions.jsonl; write docs/research/visual-questions.md.
 
-400 answers to questions about pictures, in two halves: one for choices (development), the other for reports (held_out).
-Judges see the annotators' votes, or every distinct answer once, as in data sets without votes. Scores are kept under
---results, so an interrupted run resumes.
+The file has 400 answers to questions about pictures, in two halves: one for choices (development), the other for
+reports (held_out). Judges see the annotators' votes, or every distinct answer once, like in data sets without votes.
+Scores are stored in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PLAIN: Final = (
     *("smile:v1", "smile:fast", "correctness", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
     *("vqa_accuracy", "vqa_accuracy?normalise=always", "soft_vqa_accuracy"),
 )
-# The others are compared with the first one. Each is one run of the command: together they would evict each other's
-# kept prefixes, and an interruption loses little.
+# The tables compare all metrics with the first one. Each metric is one run of the command, so that metrics do not evict
+# each other's kept prefixes, and an interruption loses little.
 JUDGED: Final = (
     *("lave", "lave:paper", "lave?caption=true", "lave:paper?caption=true"),
     *("judge_verdict", "judge_verdict?caption=true", "judge_grade", "judge_similarity"),
@@ -37,13 +37,13 @@ JUDGED: Final = (
 CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0", "lave?reference_filter=1")
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)
-# Metrics with a table of accuracy by failure mode.
+# Metrics in the table of accuracy by failure mode.
 BY_GROUP: Final = ("smile", "correctness", "lave", "lave:paper", "judge_verdict")
 COMPARED: Final = ("auc", "accuracy")
 
 
 def main() -> None:
-    """Score missing rows, compute the tables and replace the blocks of the document."""
+    """Score missing rows, compute the tables and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "visual")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "visual-questions.md")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
-    """Compare all metrics on the annotators' votes, the judge's with `lave`; then list accuracy by failure mode."""
+    """Yield tables of all metrics on the annotators' votes, compared with `lave`, and of accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
     scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
     pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
@@ -72,7 +72,7 @@ def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Itera
 
 
 def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
-    """Compare the choices of shown aliases, with every distinct answer once."""
+    """Yield a table of the ways to show references, with every distinct answer once."""
     base = base.with_name(f"{base.name}-aliases")
     data = _written([{**row, "references": distinct(row["references"])} for row in rows], base.with_suffix(".jsonl"))
     pairs = [(metric, ALIASES[place - place % 3]) for place, metric in enumerate(ALIASES) if place % 3]
@@ -102,7 +102,7 @@ def _agreement(
     )
     found: dict[str, Any] = json.loads(result.read_text("utf-8"))
     sections = markdown.read_text("utf-8").split("**")
-    # Titles and bodies alternate after the empty beginning.
+    # After an empty first part, titles and bodies alternate.
     told = dict(zip(sections[1::2], sections[2::2], strict=True))
     shown = [title for title in told if title.startswith(("All rows", "Paired differences"))]
     return found, "\n\n".join(f"**{title}**{told[title].split('```')[0].rstrip()}" for title in shown)

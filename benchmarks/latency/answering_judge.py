@@ -1,4 +1,4 @@
-"""Run a judge's server that answers everything at once, to measure the work around a judge."""
+"""Run a judge's server that replies immediately, to measure the work around a judge."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._reply({"object": "list", "data": [{"id": "judge", "object": "model", "owned_by": "none"}]})
 
     def do_POST(self) -> None:
-        """Answer "2", with the probabilities of other labels."""
+        """Reply "2", with the probabilities of other labels."""
         self.rfile.read(int(self.headers["content-length"]))
         tops = [{"token": label, "logprob": -1.4, "bytes": list(label.encode())} for label in _LABELS]
         said = {"role": "assistant", "content": "2"}
@@ -27,7 +27,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._reply({"object": "chat.completion", "model": "judge", "choices": [choice]})
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing, because there are thousands of requests."""
+        """Log nothing, because thousands of requests arrive."""
 
     def _reply(self, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()

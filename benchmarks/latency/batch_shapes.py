@@ -1,6 +1,6 @@
-"""Measure tokens per second of a built encoder, best and median: `python -m benchmarks.latency.batch_shapes`.
+"""Measure a built encoder's best and median tokens per second: `python -m benchmarks.latency.batch_shapes`.
 
-Settings take turns within every round, so load on the machine hits all of them.
+Settings take turns in every round, so that load on the machine affects all of them.
 """
 
 import argparse
@@ -23,7 +23,7 @@ Inputs = dict[str, Any]
 
 
 def main() -> None:
-    """Print a line per batch shape and a column per setting."""
+    """Print a table with a line for each batch shape and a column for each setting."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=default_model().name, help="a built encoder (default: %(default)s)")
     model = load_built(default_repository(), parser.parse_args().model)
@@ -60,7 +60,7 @@ def open_session(model: BuiltModel, *, threads: int) -> Any:
 
 
 def runner(session: Any) -> Callable[[Inputs], Any]:
-    """Return a function that computes the sentence vectors of one batch."""
+    """Return a function that computes a batch's sentence vectors."""
     return lambda batch: session.run(["sentence_embedding"], batch)
 
 
@@ -71,7 +71,7 @@ def consume(results: Iterable[Any]) -> None:
 
 
 def draw(rng: np.random.Generator, texts: int, tokens: int) -> Inputs:
-    """Return a batch of random texts of one length."""
+    """Return a batch of random texts with the same length."""
     ids = rng.integers(1000, 20_000, (texts, tokens))
     return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
 

@@ -1,10 +1,10 @@
-"""Compare the cost of `correctness` and `smile`: the rows of the speed benchmark, cold and warm, in one process.
+"""Compare the cost of `correctness` and `smile` on the rows of the speed benchmark, cold and warm, in one process.
 
-Each way has its own embedded scorer without a store on disk. Blocks of rows go to them in turns, forwards and
-backwards, so that changes of the machine's load affect all of them. Wall-clock seconds depend on that load; CPU seconds
-of the process hardly do. `features` is `correctness` without a fit, so the difference is the trees. `sfve-mini` is
-`correctness` on that encoder, while `smile` runs on the default one. `grader` is `features` with a grader. You have to
-build `sfve-mini` and the grader first.
+Each metric has its own embedded scorer without a store on disk. Blocks of rows go to the scorers in turns, forwards and
+backwards, so that a changing load of the machine affects all of them. Wall-clock seconds depend on this load; the
+process's CPU seconds hardly do. `features` is `correctness` without a fit, so the difference is the cost of the trees.
+`sfve-mini` is `correctness` with this encoder, while `smile` uses the default encoder. `grader` is `features` with a
+grader. Build `sfve-mini` and the grader first.
 """
 
 import argparse
@@ -31,7 +31,7 @@ BUILT_BY_DEFAULT = [way for way in WAYS if way not in {"sfve-mini", "grader"}]
 
 
 class Way:
-    """A metric with its scorer and its seconds so far."""
+    """A metric with its scorer and its total times so far."""
 
     def __init__(self, metrics: str, scorer: Scorer) -> None:
         self.metrics = metrics
@@ -42,7 +42,7 @@ class Way:
         scorer.score([WARM_UP], metrics)
 
     def run(self, rows: list[Row]) -> None:
-        """Score a block, cold and then warm, and add up the times."""
+        """Score a block cold and then warm, and add up the times."""
         items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = self.scorer.score(items, self.metrics)
@@ -61,7 +61,7 @@ class Way:
 
 
 def main() -> None:
-    """Run all ways over the sampled rows and print their times."""
+    """Run all metrics over the sampled rows and print the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=500)
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def report(ways: dict[str, Way], rows: int, load_before: tuple[float, float, float]) -> None:
-    """Print the table, relative to `smile`."""
+    """Print the table, with costs relative to `smile`."""
     base = ways["smile"]
     print(f"{rows} rows; load average before {load_before[0]:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| way | texts | cold, wall s | cold, CPU s | to smile | warm, CPU s | to smile | rows failed |")

@@ -1,6 +1,6 @@
-"""A grpc.aio server that returns the same bytes: the least work of any server.
+"""Run a grpc.aio server that returns each request's bytes, the least work that a server can do.
 
-It prints its port and ends with its standard input; `open_loop` starts it.
+It prints its port, and ends when its standard input ends. `open_loop` starts it.
 """
 
 import argparse

@@ -1,12 +1,13 @@
-"""Measure how long a call holds the event loops of a server and its HTTP gateway.
+"""Measure how long a call blocks the event loops of a server and its HTTP gateway.
 
 `python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, lets `watching/` watch the loops,
-and sends one call at a time: hostile items with every metric over gRPC; and over HTTP, which both processes read,
-metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands of entries, the list of
-models. Every round sends other texts, so that caches do not help. A hold is in milliseconds: the least of the rounds'
-longest ones, because other programs hold a loop too. `own` is the part that the process itself caused (its CPU time, if
-less), `cpu` the part that the loop's own thread computed, both also the least of the rounds. Rows with `own` above
---show milliseconds are printed, and the number of all.
+and sends one call at a time. Over gRPC, it sends hostile items with every metric. Over HTTP, where both processes read
+the call, it sends judges' metrics with pictures, comparisons, large messages, chats, Prepare with thousands of entries,
+and the list of models. Every round sends different texts, so that caches do not help. A hold is the time in
+milliseconds for which a loop is blocked. The table shows the minimum over the rounds of each round's longest hold,
+because other programs also block a loop. `own` is the part that the process itself caused (its CPU time, if less),
+`cpu` the part that the loop's thread computed; both are also minima over the rounds. The program prints rows with `own`
+above --show milliseconds, and the number of all calls.
 """
 
 import argparse
@@ -41,11 +42,11 @@ _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto
 _SETTLE_S: Final = 0.02
 
 Case = tuple[str, Callable[[str], None]]
-"""The name of a case and its sender, which gets a mark that no other call has."""
+"""A case's name, and a function that sends it with a mark that is unique to the call."""
 
 
 def hostile_items(mark: str = "") -> dict[str, Item]:
-    """Return hostile items by name; `mark` makes every text new to the caches."""
+    """Return hostile items by name; `mark` makes every text new for the caches."""
     asked = {"question": f"What is it, {mark}?"}
     many = [f"reference {mark} {number} of many words" for number in range(1_000)]
     lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
@@ -88,7 +89,7 @@ def numbered(mark: str, count: int) -> str:
 
 
 def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, Any]]:
-    """Return `count` PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
+    """Return `count` pictures of noise as PNG, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
     import numpy as np
     from PIL import Image
 
@@ -102,7 +103,7 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
 
 
 class Hold(NamedTuple):
-    """The longest hold of a loop, and the longest by CPU time of its thread and of its process."""
+    """A loop's longest hold, and the longest hold by the CPU time of the loop's thread and of its process."""
 
     ms: float
     cpu_ms: float
@@ -110,10 +111,10 @@ class Hold(NamedTuple):
 
 
 class Watched:
-    """The holds of all processes of a server.
+    """A reader of the holds of all processes of a server.
 
     Args:
-        directory: Directory that the processes write to.
+        directory: Directory into which the processes write.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -126,7 +127,7 @@ class Watched:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """Return the holds by role since `reset`; for several processes of a role, the largest values."""
+        """Return the longest holds since `reset`, by role; for several processes with a role, the largest values."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]
@@ -137,7 +138,7 @@ class Watched:
 
 @contextmanager
 def watched_environment() -> Iterator[Watched]:
-    """Watch the processes that are started inside this context."""
+    """Watch the processes that the body starts."""
     with tempfile.TemporaryDirectory() as directory:
         before = dict(os.environ)
         os.environ["HOLDS_DIRECTORY"] = directory
@@ -161,7 +162,7 @@ class Calls:
     """A sender of calls to a server.
 
     Args:
-        address: Address of gRPC.
+        address: The server's HOST:PORT for gRPC.
         http_port: Port of the HTTP API.
     """
 
@@ -171,12 +172,12 @@ class Calls:
         self._http_port = http_port
 
     def grpc(self, items: list[Item], *metrics: str) -> None:
-        """Score over gRPC; errors of items are in their results."""
+        """Score over gRPC; results contain the items' errors."""
         request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
         self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
 
     def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """Post JSON, or lines of it, and read the reply; print a refusal."""
+        """Post JSON or JSON lines and read the reply; print a refusal."""
         lines = isinstance(body, list)
         text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
@@ -197,7 +198,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
     for item in hostile_items():
         for metric in metrics:
             if item == "1 000 references of 1.3 KB" and metric in embedding:
-                continue  # takes minutes of the encoder's work, and 1 000 shorter ones show the loop's behaviour
+                continue  # takes the encoder minutes, and 1 000 shorter references show the same for the loop
             yield (
                 f"{item}, `{metric}`",
                 lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
@@ -205,7 +206,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
 
 
 def http_cases(calls: Calls) -> Iterator[Case]:
-    """Yield the cases over HTTP, which both processes read."""
+    """Yield cases over HTTP, which both processes read."""
     score, prepare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.References/Prepare"
     exact: list[dict[str, Any]] = [{"exactMatch": {}}]
     for name in hostile_items():
@@ -267,7 +268,7 @@ def http_cases(calls: Calls) -> Iterator[Case]:
 
 
 def judged_cases(calls: Calls) -> Iterator[Case]:
-    """Yield the cases for a judge, over HTTP."""
+    """Yield cases for a judge, over HTTP."""
     score, compare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.Judging/Compare"
 
     def compared(mark: str, name: str) -> None:
@@ -336,7 +337,7 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
 
 
 def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float) -> None:
-    """Print a row for every case that holds a loop for longer."""
+    """Print a row for every case that blocks a loop for at least `show_ms`."""
     count = shown = 0
     print("| call | server, ms | own | cpu | gateway, ms | own | cpu |\n|---|---:|---:|---:|---:|---:|---:|")
     for name, send in cases:
@@ -369,10 +370,10 @@ def main() -> None:
     """Start a server and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--show", type=float, default=25, help="least milliseconds for a printed row (25)")
+    parser.add_argument("--show", type=float, default=25, help="minimum milliseconds of a printed row (25)")
     parser.add_argument("--only", default="", help="only cases with this in their name")
     parser.add_argument(
-        "--judges", metavar="DIR", type=Path, help="folder of built judges; default: a server that answers at once"
+        "--judges", metavar="DIR", type=Path, help="folder of built judges; default: a server that replies immediately"
     )
     parser.add_argument("--judge", default="smollm2-135m-instruct", help="name of the judge")
     options = parser.parse_args()

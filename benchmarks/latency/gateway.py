@@ -1,8 +1,8 @@
-"""Measure the gateway's cost for callers of gRPC, and the time of a call over HTTP, in turns.
+"""Measure how the gateway slows down gRPC callers, and how long a call over HTTP takes.
 
-Two servers run on this machine, one with the HTTP API and one without, each with its own cache. A warm request goes to
-each in turn, in a new order each time, so that changes of the machine's load affect all alike. The gateway only serves
-the timed calls over HTTP; with --load, other callers use it without a pause.
+Two servers run on this machine, one with the HTTP API and one without, each with its own cache. The program sends a
+warm request to each in turn, in a new order each time, so that a changing load of the machine affects all alike. The
+gateway serves only the timed calls over HTTP; with --load, other callers use it without a pause.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _GOAL = 1.1
 
 
 def request_of(items: int) -> scoring_pb2.ScoreRequest:
-    """Return a request for short answers with SMILE, the same each time."""
+    """Return a request to score `items` short answers with SMILE, always the same."""
     return scoring_pb2.ScoreRequest(
         items=[
             types_pb2.Item(references=["a cat"], prediction=f"There is a small cat on sill number {number}.")
@@ -43,7 +43,7 @@ def request_of(items: int) -> scoring_pb2.ScoreRequest:
 
 
 def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends a request with so many items by gRPC."""
+    """Return a function that sends a request with a number of items over gRPC."""
     score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
     requests = {items: request_of(items) for items in SIZES}
 
@@ -54,7 +54,7 @@ def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
 
 
 def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends the same requests as JSON over one open connection."""
+    """Return a function that sends the same request as JSON over one open connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     stack.callback(connection.close)
     bodies = {items: json_format.MessageToJson(request_of(items)) for items in SIZES}
@@ -77,7 +77,7 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Return seconds of every call by way and items; a round calls every way once per size, in a new order."""
+    """Return the seconds of every call, by way and items; each round calls every way once per size, in a new order."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds + _WARM_UP):
@@ -93,7 +93,7 @@ def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[s
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Print medians and the promised ratio."""
+    """Print the medians and the promised ratio."""
     print("| items | gRPC, no gateway | gRPC, gateway on | ratio | HTTP |\n|---:|---:|---:|---:|---:|")
     for items in SIZES:
         off, on, web = (statistics.median(taken[name, items]) * 1e3 for name in ("off", "on", "http"))
@@ -105,10 +105,10 @@ def main() -> None:
     """Start both servers, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=400, help="calls of each kind and way (default: 400)")
-    parser.add_argument("--load", type=int, default=0, help="callers of HTTP that never pause (default: none)")
+    parser.add_argument("--load", type=int, default=0, help="HTTP callers that never pause (default: none)")
     options = parser.parse_args()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"load of the machine at the start: {load}; {options.load} further callers of HTTP", file=sys.stderr)
+    print(f"load of the machine at the start: {load}; {options.load} HTTP callers without a pause", file=sys.stderr)
     api = free_port()
     with ExitStack() as stack:
         flags = {"judge-backend": "none", "log-request-share": "0"}

@@ -1,13 +1,14 @@
-"""Measure the cost of one long answer, cold, and its hold of the event loop.
+"""Measure how long a cold long answer takes, and how long it blocks the event loop.
 
 `python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
-uncached, in its own process: words x metric -> milliseconds, CPU milliseconds and the longest hold of the event loop
-(medians over rounds; the hold is the longest of all rounds). Answers are EVOUNA's, joined; no text is used twice.
+uncached, in its own process. For each length and metric, it prints milliseconds and CPU milliseconds (medians over
+rounds), and the longest hold, for which the event loop was blocked (the maximum of all rounds). The answers are joined
+from EVOUNA's; no text is used twice.
 
-A task that sleeps for a millisecond at a time on the same loop measures the hold, in time and in CPU time of the loop's
-thread. The former includes other programs and threads that keep the loop waiting, so the load is printed. `--hostile`
-scores items as large as the server accepts, with every metric without a judge; `event_loops.py` does so with a server
-and its gateway, and with judges.
+A task that sleeps for a millisecond at a time on the same loop measures the hold, in wall-clock time and in CPU time of
+the loop's thread. Wall-clock time includes other programs and threads that keep the loop waiting, so the program prints
+the load. `--hostile` scores items as large as the server accepts, with every metric without a judge; `event_loops.py`
+does the same with a server, its gateway and judges.
 """
 
 import argparse
@@ -35,7 +36,7 @@ TICK_S = 0.001
 
 
 class LoopLag:
-    """The longest time for which the event loop did nothing else, and the most CPU time of its thread in it."""
+    """The longest time for which the event loop was blocked, and the most CPU time of its thread in such a time."""
 
     def __init__(self) -> None:
         self.longest_s = self.longest_cpu_s = 0.0
@@ -61,13 +62,13 @@ def loop_lag() -> Iterator[LoopLag]:
 
 
 class LongAnswers:
-    """Items with answers of a given length, from rows that no other item has."""
+    """A source of items with answers of a given length, each made from different rows."""
 
     def __init__(self, data: Path) -> None:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
     def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
-        """Return an item with another row's references; with `says_none`, the answer contains none of them."""
+        """Return an item with a new row's references; if `says_none`, the answer contains none of them."""
         while True:
             item = self._next(words)
             said = item["prediction"].casefold()
@@ -98,7 +99,7 @@ class Measured(NamedTuple):
 
 
 async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Measured:
-    """Score an item, cold."""
+    """Score a cold item and return its cost."""
     with loop_lag() as lag:
         await asyncio.sleep(5 * TICK_S)
         lag.longest_s = lag.longest_cpu_s = 0.0
@@ -112,7 +113,7 @@ async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Mea
 
 
 async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Print words x metric."""
+    """Print a table by number of words and metric."""
     rows: dict[tuple[int, str], list[Measured]] = {}
     async with AsyncScorer.embedded(**settings_of(options)) as scorer:
         for metric in METRICS:
@@ -131,7 +132,7 @@ async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
 
 
 async def hostile(options: argparse.Namespace) -> None:
-    """Print hostile item x metric."""
+    """Print a table by hostile item and metric."""
     print("| item | metric | ms | CPU ms | longest hold, ms | its CPU ms | status |")
     print("|---|---|---:|---:|---:|---:|---|")
     async with AsyncScorer.embedded(**settings_of(options)) as scorer:
@@ -141,7 +142,7 @@ async def hostile(options: argparse.Namespace) -> None:
             for metric in PLAIN_METRICS:
                 runs = [await measure(scorer, {"id": name, **item}, metric) for _ in range(options.rounds)]
                 first = runs[0]
-                hold = min(run.hold_ms for run in runs)  # the work holds the loop each time, other programs do not
+                hold = min(run.hold_ms for run in runs)  # other programs block the loop only in some runs
                 held = max(run.hold_cpu_ms for run in runs)
                 print(
                     f"| {name} | `{metric}` | {first.wall_ms:.0f} | {first.cpu_ms:.0f} | {hold:.0f} | {held:.0f} "
@@ -151,7 +152,7 @@ async def hostile(options: argparse.Namespace) -> None:
 
 
 async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Print CPU of `fast` over `v1` at 40 words, and of 400 words over 40, with the same answers, references cached."""
+    """Print the CPU ratios of `fast` to `v1` at 40 words, and of 400 words to 40; references are cached."""
     used_s: dict[tuple[str, int], float] = {}
     async with (
         AsyncScorer.embedded(**settings_of(options)) as one,
@@ -174,7 +175,7 @@ async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the scorer."""
+    """Return the scorer's settings."""
     return {"disk_directory": "", "window_choice": options.window_choice}
 
 

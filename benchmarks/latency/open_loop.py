@@ -1,9 +1,9 @@
-"""Measure latency over a real socket, open loop: requests leave on a schedule, without waiting for earlier ones.
+"""Measure latency over a real socket in an open loop, which sends on a schedule without waiting for earlier replies.
 
-Kinds of requests follow each other in a fixed rotation, so that changes of the machine's load affect all of them: a
-bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once; references are
-prepared) with presets v1 and fast. Each cold kind is compared with the bare forward of the same texts in one batch, run
-in this process.
+The kinds of requests follow each other in a fixed rotation, so that a changing load of the machine affects all of them.
+They are a bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once;
+references are prepared) with presets v1 and fast. Each cold kind is compared with the bare forward, which runs the same
+texts in one batch in this process.
 """
 
 import argparse
@@ -41,7 +41,7 @@ Call = Callable[[], Awaitable[Any]]
 
 @dataclass
 class Samples:
-    """Latencies of a kind, in seconds."""
+    """The latencies of a kind of requests, in seconds."""
 
     latency: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Samples:
 
 
 class OpenLoop:
-    """A sender of calls on a schedule, which records times since the due time."""
+    """A sender of calls on a schedule that records the times since each call was due."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
         self.samples: dict[str, Samples] = defaultdict(Samples)
 
     async def timed(self, kind: str, due: float, call: Call) -> None:
-        """Make a call; its latency counts from `due`, including a late departure."""
+        """Make a call; its latency counts from `due`, even if the call starts late."""
         reply = await call()
         mine = self.samples[kind]
         mine.latency.append(asyncio.get_running_loop().time() - due)
@@ -78,14 +78,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Targets:
-    """Both servers and the bare forward, and the calls to them."""
+    """Both servers and the bare forward, with calls to each."""
 
     score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
     echo: Callable[[bytes], Awaitable[bytes]]
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """Make repeatable calls: an echo, an empty request, and one item that is always cached."""
+        """Return repeatable calls: an echo, an empty request, and one item that is always cached."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -93,7 +93,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Make one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
+        """Return one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):
@@ -103,16 +103,16 @@ class Targets:
         return calls
 
     def scoring(self, row: dict[str, Any], preset: str) -> Call:
-        """Make a Score call with one row."""
+        """Return a Score call with one row."""
         return lambda: self.score(score_request(row, preset))
 
     def forward(self, texts: list[str]) -> Call:
-        """Run the bare forward, off this event loop."""
+        """Return a call that runs the bare forward outside this event loop."""
         return lambda: asyncio.to_thread(self.bare.run, texts)
 
 
 async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> dict[str, Samples]:
-    """Prepare references, warm up, then send everything on schedule."""
+    """Prepare the references, warm up, then send all calls on schedule."""
     rows = pick_rows(arguments.data, arguments.samples)
     loop = OpenLoop(arguments.interval_ms / 1000)
     async with grpc.aio.insecure_channel(gradewire) as channel, grpc.aio.insecure_channel(echo) as echo_channel:
@@ -135,7 +135,7 @@ async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> d
 
 
 def report(samples: dict[str, Samples], load_before: float) -> None:
-    """Print p50 and p99, the share of each stage, and the promised ratios."""
+    """Print p50 and p99, each stage's time, and the promised ratios."""
     p50 = {kind: statistics.median(mine.latency) for kind, mine in samples.items()}
     print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| kind | n | p50 ms | p99 ms | in the server ms | queue | cache | tokenize | inference |")
@@ -166,7 +166,7 @@ def report(samples: dict[str, Samples], load_before: float) -> None:
 
 
 def main() -> None:
-    """Start both servers, measure, print, stop them."""
+    """Start both servers, measure, print, and stop them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--samples", type=int, default=90, help="requests of each kind")

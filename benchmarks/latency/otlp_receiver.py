@@ -1,6 +1,6 @@
-"""A receiver of OTLP over gRPC that accepts and counts all messages.
+"""Receive OTLP over gRPC, and count all messages.
 
-It prints its port, and the counts when its standard input ends; `tracing` starts it.
+The receiver prints its port, and the counts when its standard input ends. `tracing` starts it.
 """
 
 import argparse

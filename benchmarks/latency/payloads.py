@@ -1,4 +1,4 @@
-"""Payloads of `open_loop`: rows from the data, requests, and the texts that a cold request has to encode."""
+"""Make payloads for `open_loop`: rows from the data, requests, and the texts that a cold request must encode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
 
 
 def metric(preset: str) -> types_pb2.MetricSpec:
-    """Return SMILE with a preset."""
+    """Return the metric SMILE with a preset."""
     return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=PRESETS[preset]))
 
 
 def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
-    """Return a row as a request."""
+    """Return a request to score a row."""
     item = types_pb2.Item(
         id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
     )
@@ -52,7 +52,7 @@ def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
 
 
 def cold_texts(row: Row, preset: str) -> list[str]:
-    """Return the texts to encode once the references are prepared (fast: only its shortlist of windows)."""
+    """Return the texts to encode if the references are prepared; preset fast encodes only its shortlist of windows."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []
@@ -62,13 +62,13 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Return rows with distinct predictions in a range of words; longer ones are cut.
+    """Return rows with distinct predictions whose number of words is in a range.
 
     Args:
         rows: Rows to choose from, in order.
-        words: Allowed numbers of words; longer predictions are cut, unless the range begins with 1.
-        count: Number of rows; the program ends if there are fewer.
-        said: True or False if predictions must or must not contain a reference word for word; None for either.
+        words: Allowed numbers of words; longer predictions are cut, unless the range starts with 1.
+        count: Number of rows; exit if there are fewer.
+        said: True if predictions must contain a reference verbatim, False if they must not; None allows both.
     """
     picked: dict[str, Row] = {}
     for row in rows:
@@ -86,17 +86,17 @@ def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> lis
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to send: one for warm requests, and pools for cold ones, two rows per rotation (one per preset)."""
+    """The rows to send: one for warm requests, and pools for cold requests, two per rotation (one for each preset)."""
 
     warm: Row
     cold: dict[str, list[Row]]
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Return answers of at most 6 words, and of exactly 40, the latter with and without a reference word for word.
+    """Return answers of at most 6 words, and of exactly 40 words with and without a reference verbatim.
 
-    If an answer contains a reference, no window is embedded (docs/adr/0007), and both presets do the same. End the
-    program if the data is missing.
+    If an answer contains a reference, no window is embedded (docs/adr/0007), so both presets do the same work. Exit if
+    the data is missing.
     """
     rows = read_rows(data, ("gpt35", "gpt4", "chatgpt", "fid", "newbing"))
     warm = next(row for row in rows if len(row["references"]) == 3 and 15 <= len(row["prediction"].split()) <= 20)
@@ -109,7 +109,7 @@ def pick_rows(data: Path, samples: int) -> Rows:
 
 
 class BareForward:
-    """A single `session.run` per call, as in a user's own script."""
+    """A single `session.run` per call, like in a user's own script."""
 
     def __init__(self, threads: int) -> None:
         built = load_built(default_repository(), default_model().name)

@@ -1,10 +1,10 @@
-"""Measure the cost of the HTTP API, the page and tracing for callers of gRPC, in turns.
+"""Measure how the HTTP API, its page and tracing slow down gRPC callers.
 
-Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API and its page,
-whose open live view polls it as usual; two that also trace to a receiver of OTLP in its own process: all calls, and the
-default share. A warm request goes to each in turn, in a new order each time, so that changes of the machine's load
-affect all alike. Ratios are medians of the pairs of one round. No call carries a caller's trace, so each server samples
-for itself.
+Four servers run on this machine, each with its own cache. The first has everything off. The second has the HTTP API and
+its page, whose open live view polls the server as usual. The third and the fourth also send traces to an OTLP receiver
+in a separate process, of all calls and of the default share. The program sends a warm request to each server in turn,
+in a new order each time, so that a changing load of the machine affects all alike. Ratios are medians over the rounds.
+No call contains a caller's trace, so each server decides itself which calls to sample.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _OFF = "off"
 _WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
 _SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot"
 _LIVE_EVERY_S = 2.0
-"""Seconds between snapshots, as in static/live-view.js."""
+"""Seconds between snapshots, the same as in static/live-view.js."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def live_view(port: int) -> Iterator[None]:
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Print medians, ratios, and the ratios of the run's halves."""
+    """Print medians, ratios, and the ratios in each half of the run."""
     print(
         "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
     )
@@ -108,7 +108,7 @@ def main() -> None:
                 if port := given.get("http-api-port"):
                     views.enter_context(live_view(int(port)))
             taken = measure(ways, options.rounds)
-        time.sleep(6)  # longer than a batch of spans waits
+        time.sleep(6)  # longer than a batch of spans waits before it is sent
         spans, events = receiver.communicate("")[0].split()
         print(f"the receiver got {spans} spans and {events} events", file=sys.stderr)
     report(taken)

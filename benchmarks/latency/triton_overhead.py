@@ -1,9 +1,9 @@
-"""Measure the cost of Triton over the embedded engine: cold items, one and 64 at a time, in turns.
+"""Compare the time for cold items with Triton and with the embedded engine, one and 64 items at a time.
 
-Three ways answer the same texts, one after another, so that changes of the machine's load affect all of them: the bare
-forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one with
-Triton. Every prediction is sent once to each; references are prepared. First, the same 500 rows go through both servers
-with empty caches, and their scores are compared.
+Three programs process the same texts in turns, so that a changing load of the machine affects all of them: the bare
+forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and a gradewire
+server with Triton. Each gets every prediction once; references are prepared. First, both servers score the same 500
+rows with empty caches, and the program compares the scores.
 """
 
 import argparse
@@ -31,9 +31,9 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
-_COUNT = "nv_inference_count_total"  # in the parser's spelling
+_COUNT = "nv_inference_count_total"  # the name that the parser returns
 _COUNTING_S = 3.0
-"""Seconds to wait for Triton's metrics, which it renews every two seconds."""
+"""Seconds to wait for Triton's metrics, which Triton renews every two seconds."""
 
 
 class Way:
@@ -73,7 +73,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Score the same rows with both engines and empty caches, and print the largest difference."""
+    """Score the same rows with both engines and empty caches; print the largest difference of a score."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -91,7 +91,7 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Yield distinct, uncached texts of 4 to 40 words, cut from real predictions and numbered."""
+    """Yield distinct, uncached texts of 4 to 40 words, which are cut from real predictions and numbered."""
     source = random.Random(seed)  # noqa: S311 - a sample, not a secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
@@ -99,7 +99,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
 
 
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of every call by kind; each round sends the same new texts to every way, in a new order."""
+    """Return every call's seconds by kind; each round sends the same new texts to all programs, in a new order."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds):
@@ -120,7 +120,7 @@ def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[s
 
 
 def report(taken: dict[str, list[float]]) -> None:
-    """Print medians and the promised ratios."""
+    """Print the medians and the promised ratios."""
     p50 = {kind: statistics.median(times) for kind, times in taken.items()}
     print("| kind | n | p50 ms | p90 ms |\n|---|---|---|---|")
     for kind, times in sorted(taken.items()):
@@ -136,7 +136,7 @@ def report(taken: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    """Start the servers, compare, measure, print."""
+    """Start the servers, compare their scores, measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument(

@@ -1,8 +1,8 @@
-"""Measure the CPU time of a warm item on the server: short and verbose answers, in batches and alone, by metric.
+"""Measure the server's CPU time for a warm item by metric, with short and verbose answers, in batches and alone.
 
-One server answers from remembered results; the other (`remembered_results_max_bytes 0`) computes every score again from
-cached vectors. Blocks of calls go to each in turn, so that changes of the machine's load affect both. Seconds are CPU
-time of the server process, which that load hardly changes, without the client's.
+One server replies with remembered results. The other (`remembered_results_max_bytes 0`) computes every score again from
+cached vectors. The program sends blocks of calls to each in turn, so that a changing load of the machine affects both.
+Times are the server process's CPU time, which hardly depends on this load, without the client's.
 """
 
 import argparse
@@ -32,12 +32,12 @@ _WARM_UP: Final = 6
 
 @dataclass(frozen=True)
 class Kind:
-    """Calls of one kind.
+    """A kind of calls.
 
     Attributes:
-        metrics: Lines of the command, separated by commas.
-        answers: A key of `_WORDS`.
-        items: Items of a call; 0 for an empty call, which measures everything except scoring.
+        metrics: Metric identifiers, separated by commas.
+        answers: Key in `_WORDS`.
+        items: Number of items in a call; 0 means an empty call, which measures everything except scoring.
     """
 
     metrics: str
@@ -46,7 +46,7 @@ class Kind:
 
 
 def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.ScoreRequest:
-    """Return the request for repeated calls."""
+    """Return the request that is sent repeatedly."""
     items = [
         types_pb2.Item(
             id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
@@ -58,7 +58,7 @@ def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.Sco
 
 
 class Target:
-    """A server, a connection to it, and the CPU seconds of its calls."""
+    """A server, a connection to it, and its CPU seconds for the calls."""
 
     def __init__(self, server: Server, stack: ExitStack) -> None:
         self._pid = server.process.pid
@@ -68,7 +68,7 @@ class Target:
         self.calls: dict[Kind, int] = defaultdict(int)
 
     def send(self, kind: Kind, request: scoring_pb2.ScoreRequest, calls: int, *, counted: bool) -> None:
-        """Send a request `calls` times in a row; end the program if a result is not OK."""
+        """Send a request `calls` times; exit if a result is not OK."""
         before_s = cpu_s(self._pid)
         for _ in range(calls):
             reply = self._score(request, timeout=60)
@@ -80,7 +80,7 @@ class Target:
             raise SystemExit(f"{kind}: {failed[:1] or 'items are missing'}")
 
     def cost_us(self, kind: Kind) -> float:
-        """Return the CPU microseconds of an item, or of an empty call."""
+        """Return the CPU microseconds for an item, or for an empty call."""
         return self.used_s[kind] / self.calls[kind] / max(1, kind.items) * 1e6
 
 
@@ -88,7 +88,9 @@ def main() -> None:
     """Start both servers, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--metrics", default=";".join(METRICS), help="metrics of a call, by ';' (default: %(default)s)")
+    parser.add_argument(
+        "--metrics", default=";".join(METRICS), help="metrics of a call, with ';' between (default: %(default)s)"
+    )
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--batch-calls", type=int, default=40, help="calls with 64 items in a block")
     parser.add_argument("--single-calls", type=int, default=300, help="calls with one item or none in a block")
@@ -120,7 +122,7 @@ def main() -> None:
 
 
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
-    """Print CPU microseconds of an item in a batch, a call with one item, and an empty call."""
+    """Print the CPU microseconds for an item in a batch, a call with one item, and an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")

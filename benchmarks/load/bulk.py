@@ -1,10 +1,10 @@
-"""Compare the cost of a row on Ray with the plain engine: `gradewire bulk` and `score`, in turns in one run.
+"""Compare the cost of a row in `gradewire bulk`, which uses Ray, and in `gradewire score`, in turns in one run.
 
     .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
 
-Each round runs both over few rows and over many, from empty caches and with rows of its own. The difference between
-many and few is the cost of rows after the start. The cost with the start, which is the same for any number of rows, is
-also printed.
+Each round runs both commands over few and over many new rows, with empty caches. The difference between many and few
+rows is the cost of rows without the start. The program also prints the cost with the start, which takes the same time
+for any number of rows.
 """
 
 import argparse
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "fid"
-"""Model with short answers, so that windows do not dominate and the run measures the work for each row."""
+"""Model under test with short answers, so that windows do not dominate and the run measures the work for each row."""
 
 METRICS = "smile:fast,exact_match"
 GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
@@ -42,11 +42,12 @@ DRIVER: Final = "driver"
 READER: Final = "reader"
 RAY: Final = "Ray itself"
 PART_ROWS = 256
-"""Size of a part: even few rows make several parts per worker, so that all workers start before the measurement."""
+"""Number of rows in a part. Even few rows make several parts per worker, so all workers start before the measurement.
+"""
 
 
 def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
-    """Write `count` rows as JSON lines, numbered from `first`; other numbers make other rows."""
+    """Write `count` rows as JSON lines, numbered from `first`; different numbers make different rows."""
     rows = read_rows(data, (MODEL,))
     with path.open("w", encoding="utf-8") as stream:
         for number, row in zip(range(first, first + count), itertools.cycle(rows), strict=False):
@@ -60,7 +61,7 @@ def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
 
 
 def kind_of(command: str, *, is_root: bool) -> str:
-    """Return what a process does in a run, by its command line."""
+    """Return a process's role in a run, by its command line."""
     if is_root:
         return DRIVER
     if command.startswith("ray::MapWorker"):
@@ -74,9 +75,9 @@ class Watched:
 
     Attributes:
         process: The main process.
-        cpu_s: CPU seconds of each process so far, by process id.
-        kinds: Kind of each process, by process id.
-        rss_bytes: Samples: seconds since the start, and resident memory of driver, reader and actors together.
+        cpu_s: CPU seconds of each process so far, by process ID.
+        kinds: Role of each process, by process ID.
+        rss_bytes: Samples of seconds since the start, and resident memory of driver, reader and actors together.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -109,7 +110,7 @@ class Watched:
             self.rss_bytes.append((time.monotonic() - self.began_s, together))
 
     def cpu_by_kind(self) -> dict[str, float]:
-        """Return the CPU seconds of each kind of process."""
+        """Return the CPU seconds by role."""
         found: dict[str, float] = {}
         for pid, seconds in self.cpu_s.items():
             found[self.kinds[pid]] = found.get(self.kinds[pid], 0.0) + seconds
@@ -118,7 +119,7 @@ class Watched:
 
 @contextlib.contextmanager
 def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
-    """Run a command in the background with its output in `log`; wait for it at the end, kill it after errors."""
+    """Run a command in the background with its output in `log`; at the end, wait for it, or kill it after an error."""
     with log.open("ab") as stream:
         process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=stream)
         found, stop = Watched(process), threading.Event()
@@ -143,7 +144,7 @@ def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
 
 
 def run(command: Sequence[str | Path], log: Path) -> Watched:
-    """Run a command; if it fails, end the program with the last lines of its log."""
+    """Run a command; if it fails, exit with the last lines of its log."""
     with watched(command, log) as found:
         pass
     if found.process.returncode:
@@ -153,7 +154,7 @@ def run(command: Sequence[str | Path], log: Path) -> Watched:
 
 
 def wait_until_gone(pids: Sequence[int]) -> float:
-    """Return the seconds until all processes are gone; end the program if one stays."""
+    """Return the seconds until all processes are gone; exit if one stays."""
     began = time.monotonic()
     while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
         if time.monotonic() - began > _GONE_S:
@@ -164,12 +165,12 @@ def wait_until_gone(pids: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a command.
+    """The cost of a command.
 
     Attributes:
-        wall_s: Seconds.
-        cpu_s: CPU seconds of all its processes.
-        by_kind: CPU seconds by kind of process.
+        wall_s: Wall-clock seconds.
+        cpu_s: CPU seconds of all processes.
+        by_kind: CPU seconds by role.
     """
 
     wall_s: float
@@ -178,7 +179,7 @@ class Cost:
 
 
 def measured(command: str, folder: Path, rows: int, first: int, given: argparse.Namespace) -> Cost:
-    """Run `score` or `bulk` over rows that were never scored before."""
+    """Run `score` or `bulk` over new rows; return the cost."""
     source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
     write_rows(source, given.data, rows, first=first)
     options: list[str | Path] = [
@@ -191,18 +192,18 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
     to: list[str | Path] = ["--out", output] if command == "score" else [output, "--part-rows", str(PART_ROWS)]
     found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
     if len(output.read_text(encoding="utf-8").splitlines()) != rows:
-        raise SystemExit(f"{command} did not give {rows} results")
+        raise SystemExit(f"{command} did not write {rows} results")
     kinds = {kind: round(seconds, 1) for kind, seconds in found.cpu_by_kind().items()}
     return Cost(found.wall_s, sum(found.cpu_s.values()), kinds)
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Measure both commands over few and many rows; every second round starts with bulk."""
+    """Measure both commands over few and over many rows; every second round starts with bulk."""
     found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
         for command in commands:
-            # Other row numbers make other predictions; both commands have the same references.
+            # Different row numbers make different predictions; the references are the same for both commands.
             found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
     return {
         command: {
@@ -216,7 +217,7 @@ def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict
 
 
 def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the plain engine's cost over bulk's, the median of the rounds; below 1, bulk is slower."""
+    """Return the median over the rounds of score's cost divided by bulk's; below 1, bulk is slower."""
     names: dict[str, Callable[[dict[str, Any]], float]] = {
         "clock, once started": lambda each: each["row_wall_ms"],
         "CPU, once started": lambda each: each["row_cpu_ms"],

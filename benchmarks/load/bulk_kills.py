@@ -1,9 +1,9 @@
-"""Compare a bulk run that is killed twice and resumed with a normal run of `gradewire score` over the same rows.
+"""Compare a bulk run that is killed twice and resumed with a run of `gradewire score` over the same rows.
 
     .venv-ray/bin/python -m benchmarks.load.bulk_kills --data .data/evouna_dev.jsonl --json kills.json
 
-The driver is killed (SIGKILL) after a quarter of the parts, and after --resume an actor at half of them. Prints whether
-every row has exactly one result, the largest difference of scores, and memory over time.
+The program kills (SIGKILL) the driver after a quarter of the parts and, after --resume, an actor after half of them.
+Prints if every row has exactly one result, the largest difference between scores, and memory over time.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def parts_in(folder: Path) -> int:
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kill the driver or an actor after `parts` parts; return the processes that score and read."""
+    """Kill the driver or an actor after `parts` parts; return the IDs of the processes that score and read."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
             raise SystemExit("the run ended before it was killed. Use more rows: --rows")
@@ -41,7 +41,7 @@ def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[
 
 
 def compared(straight: Path, resumed: Path) -> dict[str, Any]:
-    """Return the counts of results and the largest difference of scores."""
+    """Return the number of results, and the largest difference between scores."""
     expected, found = ([json.loads(line) for line in path.open(encoding="utf-8")] for path in (straight, resumed))
     difference, verdicts = 0.0, 0
     for one, other in zip(expected, found, strict=False):
@@ -59,7 +59,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Return mean resident MiB of driver, reader and actors in each quarter of the time after the first sample."""
+    """Return the mean resident MiB of driver, reader and actors in each quarter of the time after the first sample."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)
@@ -67,7 +67,7 @@ def memory_over_time(found: Watched) -> list[int]:
 
 
 def main() -> None:
-    """Run the test and print the results; exit with 1 if one is wrong."""
+    """Run the test and print the results; exit with 1 if a result is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=20_000)
@@ -85,7 +85,7 @@ def main() -> None:
         sys.stderr.write(f"straight run over {given.rows} rows …\n")
         plain = run((*GRADEWIRE, "score", rows, "--out", straight, *options, folder / "cache-a"), folder / "a.log")
         bulk: list[str | Path] = [*GRADEWIRE, "bulk", rows, output, *options, folder / "cache-b"]
-        # With two workers, one continues while the other is dead.
+        # Use two workers, so that one continues while the other is dead.
         bulk += ["--part-rows", str(given.part_rows), "--processes", "2", "--threads", "1"]
         sys.stderr.write("bulk run, its driver killed at a quarter …\n")
         with watched(bulk, folder / "b.log") as first:

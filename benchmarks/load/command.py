@@ -1,4 +1,4 @@
-"""Command-line frame of a benchmark that starts its own server, loads it and measures promised values."""
+"""Run a benchmark from the command line that starts a server, loads it and measures promised values."""
 
 import argparse
 import asyncio
@@ -11,12 +11,12 @@ from benchmarks.common.measurements import Measurement, show
 from benchmarks.common.servers import GRADEWIRE, Server, start_engine
 from benchmarks.load.generator import ask_for_short_slices
 
-# 4: the server missed a promise at twice the knee, or the client was the bottleneck; the JSON has the reason.
+# 4 means that the server missed a promise at twice the knee, or the client was the bottleneck; see the JSON.
 _FOUND: Final = {0, 4}
 
 
 def bench_load(server: Server, *arguments: object) -> None:
-    """Run `gradewire bench load`; end with its exit code if it cannot measure."""
+    """Run `gradewire bench load`; if it cannot measure, exit with its code."""
     at = ("--server", server.address, "--metrics-url", f"{server.http}/metrics")
     code = subprocess.run([GRADEWIRE, "bench", "load", *at, *map(str, arguments)], check=False).returncode
     if code not in _FOUND:
@@ -31,18 +31,18 @@ def run_with_server(
     """Read the options, start a server, measure and print the results.
 
     Args:
-        description: For --help.
-        add_options: Adds the options of this benchmark.
-        measure: Measures, given the server and all options.
+        description: Description for --help.
+        add_options: Function that adds the benchmark's options.
+        measure: Function that measures a server with the options.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
-    parser.add_argument("--server", nargs="*", default=[], help="flags of the server, NAME=VALUE")
+    parser.add_argument("--server", nargs="*", default=[], help="flags for the server, NAME=VALUE")
     parser.add_argument("--figures", type=Path, metavar="FILE", help="append the promised values to FILE as JSON lines")
     options = parser.parse_args()
 
     async def run(server: Server) -> list[Measurement]:
-        ask_for_short_slices()  # for the clients only: the server is already running
+        ask_for_short_slices()  # affects only the clients, because the server is already running
         return await measure(server, options)
 
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:

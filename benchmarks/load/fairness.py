@@ -1,6 +1,7 @@
-"""Measure one caller's latency beside other callers' bulk streams, and the streams' throughput beside that caller.
+"""Measure a caller's latency while other callers send bulk streams, and the effect on the streams' throughput.
 
-Single cold items are sent on a schedule, alone and beside 1, 8 and 33 streams of cold items from another process.
+The program sends single cold items on a schedule, first alone, then while a different process sends 1, 8 and 33 streams
+of cold items.
 """
 
 import argparse
@@ -29,7 +30,7 @@ _ITEMS = 128
 
 @contextmanager
 def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
-    """Run endless streams in their own process, read at full speed; yield the number of items scored so far."""
+    """Run endless streams at full speed in a separate process; yield the number of items scored so far."""
     context = multiprocessing.get_context("spawn")
     scored: Synchronized[int] = context.Value("q", 0)
     process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
@@ -67,13 +68,13 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
 
 
 def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Measurement]:
-    """Return the measured values of the promises for calls beside `count` streams and for the streams.
+    """Return the measured values for the promises on calls during `count` streams and on the streams.
 
     Args:
         count: Number of streams.
         tally: Results of the calls.
         alone_s: p99 of calls without streams.
-        throughput: Throughput of the streams beside the calls, relative to that without.
+        throughput: Throughput of the streams during the calls, divided by their throughput without calls.
     """
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
@@ -92,7 +93,7 @@ def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float)
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Measure each number of streams, with and without calls beside it; return the promised values."""
+    """Measure each number of streams with and without calls; return the promised values."""
     measurements: list[Measurement] = []
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)

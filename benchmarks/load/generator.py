@@ -1,4 +1,4 @@
-"""Send calls with one cold item each, at full speed or on a schedule, and record their results."""
+"""Send calls with one cold item each, at full speed or on a schedule, and record the results."""
 
 import asyncio
 import ctypes
@@ -20,7 +20,7 @@ from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
-"""Number of `sched_setattr` by machine; the C library has no function for it before glibc 2.41."""
+"""System call number of `sched_setattr` by machine; glibc has no function for it before 2.41."""
 _SLICE_NS: Final = 100_000
 """The shortest slice that Linux allows."""
 SCORE: Final = "/gradewire.v1.Scoring/Score"
@@ -28,14 +28,14 @@ _OK: Final = types_pb2.STATUS_OK
 
 
 def even_times(calls_per_s: float, duration_s: float) -> Iterator[float]:
-    """Yield at least one time at equal intervals on the running event loop's clock, starting now."""
+    """Yield times at equal intervals on the running event loop's clock, at least one and starting now."""
     began_s = asyncio.get_running_loop().time()
     calls = max(1, round(calls_per_s * duration_s))
     return (began_s + call / calls_per_s for call in range(calls))
 
 
 class _Attributes(ctypes.Structure):
-    """`struct sched_attr` from `sched_setattr(2)`; policy 0 is that of normal threads."""
+    """The `struct sched_attr` of `sched_setattr(2)`; policy 0 is the normal one."""
 
     _fields_ = (
         ("size", ctypes.c_uint32),
@@ -50,16 +50,16 @@ class _Attributes(ctypes.Structure):
 
 
 def ask_for_short_slices() -> bool:
-    """Request short slices for this thread and those that it starts; return True if the system accepts.
+    """Request short time slices for this thread and its new threads; return True if the system accepts the request.
 
-    An older Linux accepts and changes nothing.
+    An older Linux accepts the request but changes nothing.
     """
     number = _SET_ATTRIBUTES.get(platform.machine())
     if platform.system() != "Linux" or number is None or sys.maxsize < 2**32:
-        return False  # the numbers differ on other systems and in 32 bits
+        return False  # system call numbers differ on other systems and in 32 bits
     try:
         policy = os.sched_getscheduler(0)
-    except OSError:  # the C library or the container does not have it
+    except OSError:  # the C library or the container does not support the call
         return False
     if policy != os.SCHED_OTHER:
         return False  # the user chose another policy
@@ -69,7 +69,7 @@ def ask_for_short_slices() -> bool:
 
 
 class Texts:
-    """Serialized requests of one item with an answer that was never sent before."""
+    """A source of serialized requests with one item each, whose answer was never sent before."""
 
     def __init__(self, seed: int = 0) -> None:
         self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
@@ -90,13 +90,13 @@ class Texts:
 
 @dataclass
 class Tally:
-    """Results of the calls of one phase.
+    """The results of a phase's calls.
 
     Attributes:
-        scored_s: Latency of scored calls, from their scheduled time.
-        refused_s: Latency of refused calls, from when they were sent.
+        scored_s: Latencies of scored calls, from the scheduled time.
+        refused_s: Latencies of refused calls, from the time of sending.
         hinted: Number of refusals that said when to retry.
-        ends: Number of calls by end.
+        ends: Number of calls by status.
         sent: Number of all calls.
     """
 
@@ -107,7 +107,7 @@ class Tally:
     sent: int = 0
 
     def count(self, ended: Ended, due_s: float, left_s: float) -> None:
-        """Count one call, scheduled and sent at these times."""
+        """Count a call that was due at `due_s` and sent at `left_s`."""
         if ended.code != "OK":
             self.ends[ended.code] += 1
             if ended.code == "RESOURCE_EXHAUSTED":
@@ -121,7 +121,7 @@ class Tally:
 
 
 class Generator:
-    """Sender of calls over a few connections, without retries."""
+    """A sender of calls over a few connections, without retries."""
 
     def __init__(self, connections: Sequence[FramedConnection]) -> None:
         self._connections = connections
@@ -129,7 +129,7 @@ class Generator:
 
     @classmethod
     async def open(cls, address: str, connections: int, deadline_s: float) -> Self:
-        """Connect."""
+        """Open the connections."""
         return cls([await FramedConnection.open(SCORE, address, deadline_s) for _ in range(connections)])
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Generator:
             connection.close()
 
     def send(self, tally: Tally, due_s: float) -> asyncio.Future[Ended]:
-        """Send one call; the future is done when the call is counted."""
+        """Send a call; the future is done when the call is counted."""
         tally.sent += 1
         left_s = time.monotonic()
         answer = self._connections[tally.sent % len(self._connections)].call(self._texts.next())
@@ -146,7 +146,7 @@ class Generator:
         return answer
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open."""
+        """Keep `in_flight` calls open for `duration_s`."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -168,7 +168,7 @@ class Generator:
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:
-        """Return the seconds from the end of a flood until one call alone takes at most three times its usual time."""
+        """Return the seconds from the end of a flood until a single call takes at most three times its usual time."""
         while True:
             tally, began_s = Tally(), time.monotonic()
             await self.send(tally, began_s)

@@ -1,7 +1,8 @@
-"""Measure the highest load that a server handles, for every mix and engine, and its behaviour at twice that load.
+"""Measure the highest load that a server handles (the knee), for every mix and engine, and double that load.
 
-Starts a server, runs `gradewire bench load` against it for each mix, and prints a table; --write puts it into
-docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run go to --out.
+The program starts a server, runs `gradewire bench load` against it for each mix, and prints a table; --write writes the
+table into docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run are
+stored in --out.
 """
 
 import argparse
@@ -28,7 +29,7 @@ _HEADS: Final = (
 
 
 def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of one run, with more client processes if the client was late."""
+    """Return the JSON of a run; repeat the run with more client processes if the client was late."""
     processes: int = options.client_processes
     while True:
         document = measure_with(processes, engine, mix, options)
@@ -39,7 +40,7 @@ def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def measure_with(processes: int, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of a run with `processes` client processes, on a new server without a full cache."""
+    """Return the JSON of a run with `processes` client processes, on a new server with empty caches."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
@@ -61,7 +62,7 @@ def is_client_late(document: dict[str, Any]) -> bool:
 
 
 def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
-    """Return the row of one run."""
+    """Return a run's row in the table."""
     rate = document["knee"]["calls_per_s"]
     held = [step for step in document["steps"] if step["rate_per_s"] == rate and step["outcome"] == "holds"]
     if document["knee"]["lost"]:
@@ -96,12 +97,12 @@ def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Start the servers one after the other, measure, and print."""
+    """Start the servers one after the other, measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
     parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="mixes of gradewire bench load")
     parser.add_argument("--metrics", default="smile:fast")
-    parser.add_argument("--duration-s", type=float, default=0, help="length of a step; 0: 10 s or 500 calls")
+    parser.add_argument("--duration-s", type=float, default=0, help="seconds of a step; 0 means 10 s or 500 calls")
     parser.add_argument("--slo-s", type=float, default=0.25)
     parser.add_argument("--client-processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(".knees"), help="folder for the runs' files")

@@ -1,8 +1,8 @@
-"""Measure the resident memory of a server with a small in-process cache that receives only distinct texts.
+"""Measure a server's resident memory when it has a small in-process cache and receives only distinct texts.
 
-Sends TEXTS different predictions to `Score` (sbert, one reference) over a real socket, reads the server's resident size
-meanwhile, and prints the growth over the second half. Texts have many lengths, because allocators grow with the variety
-of shapes.
+The program sends TEXTS different predictions to `Score` (sbert, one reference) over a real socket, reads the server's
+resident size meanwhile, and prints the growth over the second half. Texts have many lengths, because memory allocators
+grow with the variety of shapes.
 """
 
 import argparse
@@ -40,7 +40,7 @@ WORDS = [
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Return distinct texts of 1 to 12 words; the running number makes each unique."""
+    """Return distinct texts of 1 to 12 words; a running number makes each text unique."""
     source = random.Random(seed)  # noqa: S311 - test data, not a secret
     return [" ".join([*source.choices(WORDS, k=source.randint(0, 11)), str(number)]) for number in range(count)]
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=200_000)
     parser.add_argument("--memory-mib", type=int, default=64, help="size of the in-process cache")
     parser.add_argument(
-        "--disk", action="store_true", help="with the second level on disk (its map counts as resident)"
+        "--disk", action="store_true", help="use the cache's second level on disk (its map counts as resident)"
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def feed(address: str, process: psutil.Process, count: int) -> list[int]:
-    """Send all texts; return the server's resident size in bytes after each twentieth of them."""
+    """Send all texts; return the server's resident size in bytes after each twentieth of the texts."""
     sizes, started, made = [], time.monotonic(), texts(count, seed=0)
     step = max(1, count // 20)
     with Client(address, deadline_s=600) as client:

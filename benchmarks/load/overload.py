@@ -1,9 +1,9 @@
-"""Measure goodput under overload: calls with one cold item each, sent at multiples of the server's capacity.
+"""Measure how many calls a server scores when calls with one cold item each arrive at multiples of its capacity.
 
 Capacity is the rate of a closed loop in the same run; the generator shares the machine's cores in both phases. A call
-is scored if its result is OK within its deadline. Prints for each multiple: scored calls relative to capacity, the
-other codes, the speed of refusals and their retry hints, and the time after the flood until one call alone is as fast
-as before.
+counts as scored if its result is OK within its deadline. For each multiple, the program prints scored calls relative to
+capacity, all other codes, the latency of refusals and their retry hints, and the time after the flood until a single
+call is as fast as before.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _IN_FLIGHT: Final = 24
 
 
 def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Measurement]:
-    """Return the measured values of the promises for overload."""
+    """Return the measured values for the promises on overload."""
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
         return Measurement(
@@ -44,7 +44,7 @@ def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: flo
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Run all phases and return the promised values."""
+    """Run all phases; return the promised values."""
     measurements: list[Measurement] = []
     generator = await Generator.open(server.address, options.connections, options.deadline_s)
     await generator.closed_loop(3.0, _IN_FLIGHT)

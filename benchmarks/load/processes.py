@@ -1,15 +1,13 @@
 """Compare calls per second and CPU of a server with one process and with several, on a machine with few cores.
 
 A client in C sends one recorded request over eight connections to each running server in turn. Every process has all
-texts in its memory cache. Measured for calls of one item and of many:
-
-- paced: at one rate that all can handle: CPU time of all server processes (with the supervisor) per item, minus their
-  idle CPU time;
-- full: at full speed: the same CPU time with the idle part; cores of the server, of its busiest Python thread, and of
-  the client.
-
-Derived is the rate of a server with enough cores: N processes use N times the cores of one at full load. So they answer
-N times as many calls, divided by the ratio of their CPU per item at full load.
+texts in its memory cache. The program measures calls with one item and with many:
+- paced: at a rate that all servers can handle, the CPU time of all server processes (with the supervisor) per item,
+minus their idle CPU time;
+- full: at full speed, the same CPU time with the idle part, and the cores that the server, its busiest Python thread
+and the client use. From this, the program derives the rate of a server with enough cores. N processes use N times the
+cores of one at full load, so they answer N times as many calls, divided by the ratio of their CPU time per item at full
+load.
 """
 
 import argparse
@@ -38,12 +36,12 @@ _DONE: Final = re.compile(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) 
 _METHOD: Final = "gradewire.v1.Scoring/Score"
 _WARM_UP_S: Final = 3
 _WARM_CALLS: Final = 200
-"""Calls within `_WARM_UP_S` after which every process has all texts in memory."""
+"""Number of calls within `_WARM_UP_S` after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Result of h2load.
+    """The result of h2load.
 
     Attributes:
         calls: Number of answered calls.
@@ -55,13 +53,13 @@ class Sent:
 
 
 class H2Load:
-    """Sender of one message to one server; the constructor fetches h2load.
+    """A sender of one message to one server; the constructor downloads h2load.
 
     Args:
         url: http://HOST:PORT/SERVICE/METHOD.
         message: The request.
         connections: Number of connections; the system spreads them over a server's processes.
-        in_flight: Open calls of each connection.
+        in_flight: Number of open calls on each connection.
     """
 
     def __init__(self, url: str, message: bytes, *, connections: int = 8, in_flight: int = 8) -> None:
@@ -74,7 +72,7 @@ class H2Load:
         self._in_flight = in_flight
 
     def send(self, duration_s: int, calls_per_s: float = 0) -> Sent:
-        """Send for `duration_s`, at a steady rate, or at full speed (0).
+        """Send for `duration_s` at a steady rate; 0 calls per second means full speed.
 
         Raises:
             RuntimeError: h2load or a request failed.
@@ -99,14 +97,14 @@ class H2Load:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurement of one server.
+    """A server's measured values.
 
     Attributes:
-        calls_per_s: Successful calls.
-        cpu_us: CPU of all server processes per item.
-        cores: Cores of the server.
-        loop_cores: Cores of the busiest Python thread.
-        client_cores: Cores of the client.
+        calls_per_s: Successful calls per second.
+        cpu_us: CPU microseconds of all server processes per item.
+        cores: Cores that the server used.
+        loop_cores: Cores that the busiest Python thread used.
+        client_cores: Cores that the client used.
     """
 
     calls_per_s: float
@@ -120,7 +118,7 @@ class Subject:
     """A measured server.
 
     Args:
-        stack: Stops the server.
+        stack: Stack that stops the server.
         processes: Number of processes.
     """
 
@@ -131,20 +129,20 @@ class Subject:
         self._idle_cores = 0.0
 
     def rest(self, duration_s: float) -> float:
-        """Measure, keep and return the cores of the idle server."""
+        """Measure, store and return the cores that the idle server uses."""
         before_s = self._cpu_s()
         time.sleep(duration_s)
         self._idle_cores = (self._cpu_s() - before_s) / duration_s
         return self._idle_cores
 
     def warm_up(self, items: int) -> None:
-        """Make the server encode the texts; calls refused meanwhile count as answered here."""
+        """Make the server encode the texts; refused calls do not matter here."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         while client.send(_WARM_UP_S).calls < _WARM_CALLS:
             pass
 
     def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
-        """Measure the server at a rate, minus idle time, or at full load (0)."""
+        """Measure the server at a steady rate, minus idle time; 0 calls per second means full load."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
         sent = client.send(duration_s, calls_per_s)
@@ -165,7 +163,7 @@ class Subject:
         return sum(sum(each.cpu_times()[:2]) for each in self._family())
 
     def _loops_s(self) -> dict[int, float]:
-        """Return CPU seconds of the first thread of each process, which runs the event loop."""
+        """Return the CPU seconds of each process's first thread, which runs the event loop."""
         return {
             each.pid: thread.user_time + thread.system_time
             for each in self._family()
@@ -178,7 +176,7 @@ class Subject:
 
 
 def request(items: int) -> bytes:
-    """Return a call with `items` short items."""
+    """Return a request with `items` short items."""
     texts = [
         types_pb2.Item(references=["a cat", f"{row} cats"], prediction=f"{row} small cats") for row in range(items)
     ]
@@ -192,12 +190,12 @@ def median(rounds: Sequence[Measured]) -> Measured:
 
 
 def main() -> None:
-    """Print a row for each measurement, then the results from the medians."""
+    """Print a row for each measurement, then results from the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="items of a call")
+    parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="numbers of items in a call")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--duration-s", type=int, default=5, help="length of each measurement")
+    parser.add_argument("--duration-s", type=int, default=5, help="seconds of each measurement")
     parser.add_argument(
         "--share", type=float, default=0.4, help="rate of paced calls, relative to the first server at full load"
     )

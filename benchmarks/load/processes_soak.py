@@ -1,10 +1,10 @@
 """Run several server processes under load for half an hour and kill one of them every few minutes.
 
-Calls and streams go through the Python client on a schedule. Every score is compared with that of one undisturbed
-process with its own caches. Counted are different scores, failed attempts by gRPC code, calls that failed despite the
-client's retries, and memory: of each process when it is killed, and of the supervisor. Half of a call's rows repeat a
-few rows; the others come from far more rows than the memory cache holds. Each minute and kill adds a JSON line to
---out.
+The Python client sends calls and streams on a schedule. The program compares every score with the score from a single
+undisturbed process with separate caches. It counts different scores, failed attempts by gRPC code, and calls that
+failed despite the client's retries. It also records the memory of each process when it is killed, and of the
+supervisor. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than fit into the memory
+cache. Each minute and each kill adds a JSON line to --out.
 """
 
 import argparse
@@ -51,7 +51,7 @@ Scores = tuple[float | None, ...]
 
 
 class CountedTransport(GrpcTransport):
-    """Transport that counts attempts of `score` and `score_stream`.
+    """A transport that counts attempts of `score` and `score_stream`.
 
     Args:
         address: HOST:PORT of the server.
@@ -59,7 +59,7 @@ class CountedTransport(GrpcTransport):
     Attributes:
         attempts: Number of attempts.
         failed: Number of failed attempts by gRPC code.
-        said: The first message of each code.
+        said: The first message for each code.
     """
 
     def __init__(self, address: str) -> None:
@@ -101,7 +101,7 @@ class CountedTransport(GrpcTransport):
 
 
 def make_rows(count: int, seed: int = 0) -> list[Row]:
-    """Return distinct rows: a question, two references, and an answer of 3 to 12 words."""
+    """Return distinct rows with a question, two references, and an answer of 3 to 12 words."""
     source = random.Random(seed)  # noqa: S311 - test data, not a secret
     rows = []
     for number in range(count):
@@ -114,7 +114,7 @@ def make_rows(count: int, seed: int = 0) -> list[Row]:
 
 
 def scores_of(item: ItemScores) -> Scores:
-    """Return the scores of all metrics, None for a missing one."""
+    """Return the scores of all metrics; None for a missing score."""
     return tuple(each.score for each in item.scores.values())
 
 
@@ -123,11 +123,11 @@ class Tally:
     """Counts of results.
 
     Attributes:
-        right: Items with the right score.
-        wrong: Items with a wrong or missing score.
-        calls: Finished calls and streams.
+        right: Number of items with the right score.
+        wrong: Descriptions of items with a wrong or missing score.
+        calls: Number of finished calls and streams.
         lost: Messages of calls that failed despite retries.
-        longest_s: Duration of the longest call.
+        longest_s: Duration of the longest call in seconds.
     """
 
     right: int = 0
@@ -138,13 +138,13 @@ class Tally:
 
 
 class Soak:
-    """One run against a running server.
+    """A run against a running server.
 
     Args:
         server: The server.
         rows: Rows to score.
         truth: The rows' right scores.
-        out: Receives a line for every minute and kill.
+        out: File that gets a line for every minute and kill.
     """
 
     def __init__(self, server: Server, rows: Sequence[Row], truth: Sequence[Scores], out: TextIO) -> None:
@@ -163,7 +163,7 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Score all rows once: with their texts in the store, the following load is no overload."""
+        """Score all rows once, so that the store has their texts and the load is no overload."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 
@@ -272,7 +272,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return the memory of a process without files, in MiB (the store's map is in the page cache)."""
+    """Return a process's memory without mapped files, in MiB, because the store's map is in the page cache."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
@@ -300,7 +300,7 @@ def report(soak: Soak, restarts: float) -> bool:
     )
     print(f"memory of the killed processes: {ages}")
     good = not tally.wrong and not tally.lost and set(failed) <= {"UNAVAILABLE"} and restarts == len(soak.lives)
-    lives = [mib for _, mib in soak.lives[2:]]  # the first two lived shorter than the others
+    lives = [mib for _, mib in soak.lives[2:]]  # the first two processes lived shorter than all others
     for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:])):
         if len(sizes) > 1:
             growth = sizes[-1] / sizes[0] - 1
@@ -311,7 +311,7 @@ def report(soak: Soak, restarts: float) -> bool:
 
 
 async def truths(rows: Sequence[Row]) -> list[Scores]:
-    """Return the scores of the rows from one undisturbed process."""
+    """Return the rows' scores from a single undisturbed process."""
     with TemporaryDirectory() as store, start_engine("embedded", _flags(store, 1)) as server:
         async with AsyncClient(server.address, deadline_s=600) as client:
             return [scores_of(item) for item in await client.score(rows, METRICS)]
@@ -335,7 +335,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--kill-every-s", type=float, default=180)
     parser.add_argument("--calls-per-s", type=float, default=15, help="calls and streams")
-    parser.add_argument("--items", type=int, default=16, help="items of a call")
+    parser.add_argument("--items", type=int, default=16, help="number of items in a call")
     parser.add_argument("--rows", type=int, default=4000, help="number of distinct rows")
     parser.add_argument("--out", type=Path, default=Path("soak-processes.jsonl"), help="a line per minute and kill")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Write the measured value of each promise into docs/operate/promises.md.
+"""Write each promise's measured values into docs/operate/promises.md.
 
-Reads the JSON lines of `make test-hostile`. The last measurement of a value counts; values without a bound are left
-out.
+Reads the JSON lines that `make test-hostile` wrote. The last measurement of a value counts. Values without a bound are
+skipped.
 """
 
 import argparse
@@ -17,7 +17,7 @@ _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return Markdown: date and machine, then a row for each value with a bound, by promise."""
+    """Return Markdown with date and machine, then a row for each value with a bound, by promise."""
     measurements = [each for each in measurements if each.bound]
     if not measurements:
         raise ValueError("the file has no measurements. Run: make test-hostile")
@@ -40,7 +40,7 @@ def table(measurements: Sequence[Measurement]) -> str:
     said += (
         f" **{missed}** of {len(measurements)} measurements miss their promise."
         if missed
-        else " All keep to what is promised."
+        else " All keep their promises."
     )
     lines = [f"| {' | '.join(row)} |" for row in (_HEADS, ("---",) * len(_HEADS), *rows)]
     return "\n".join((said, "", *lines))

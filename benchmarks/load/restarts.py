@@ -1,9 +1,9 @@
-"""Measure the cost of scoring for a training loop while its server is up and while it is dead, and losses in restarts.
+"""Measure how scoring slows down a training loop while the server is up and while it is dead, and lost results.
 
 A step hashes a fixed number of bytes on one core without Python's lock, like a training step on an accelerator. Each
-round has three blocks of steps: without scoring; with one submission per step to a running server (on the same cores);
-and the same while the server is dead. It is killed (SIGKILL) before that block and restarted after it, so each round
-has one restart. Ratios compare the medians of all steps of a way.
+round has three blocks of steps: without scoring, with one submission per step to a running server on the same cores,
+and with one submission per step to a dead server. The program kills (SIGKILL) the server before the third block and
+restarts it afterwards. Ratios compare the median times of all steps with and without scoring.
 """
 
 import argparse
@@ -34,9 +34,9 @@ class Loop:
     """The training loop.
 
     Attributes:
-        step_bytes: Bytes hashed in every step.
-        steps_s: Seconds of every step, by way.
-        submits_s: The part of them in `submit`.
+        step_bytes: Bytes that every step hashes.
+        steps_s: Seconds of every step, by kind of block.
+        submits_s: Seconds of every call of `submit`, by kind of block.
     """
 
     client: Client
@@ -46,7 +46,7 @@ class Loop:
     futures: list[Future[ScoreReport]] = field(default_factory=list)
 
     def run(self, way: str, steps: int) -> None:
-        """Run one block of steps."""
+        """Run a block of steps."""
         for _ in range(steps):
             began = time.perf_counter()
             hashlib.blake2b(self.step_bytes)
@@ -83,8 +83,8 @@ def main() -> None:
                     loop.run("without", arguments.steps)
                     loop.run("up", arguments.steps)
                 loop.run("dead", arguments.steps)
-                # The first block has no submissions, so that the dead server's backlog does not count for the next
-                # server.
+                # The first block has no submissions, so that the backlog for the dead server does not slow down the
+                # next server.
             with _server(address, Path(directory)):
                 everything = client.flush(120)
     medians = {way: statistics.median(steps) for way, steps in loop.steps_s.items()}
@@ -102,7 +102,7 @@ def main() -> None:
 
 @contextmanager
 def _server(address: str, directory: Path) -> Iterator[None]:
-    """Run a server at the address; kill it at the end."""
+    """Run a server at this address; kill it at the end."""
     port = address.rpartition(":")[2]
     flags = ["--port", port, "--http-port", "0", "--disk-directory", str(directory / "store"), "--drain-s", "0"]
     with (directory / "log").open("wb") as log:

@@ -1,9 +1,9 @@
 """Run a server at 70 % of capacity for half an hour; record errors, latency and resident memory.
 
-Half of each request's texts are new. The in-process cache is full before the baseline, so later growth is not the
-cache. Capacity is the rate of a closed loop in the same run. It is measured again twice a minute, because other work on
-the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run keeps its results. The cache on
-disk is off, because its map would count as resident.
+Half of each request's texts are new. The in-process cache is full before the baseline is measured, so the cache does
+not cause later growth. Capacity is the rate of a closed loop in the same run. The program measures capacity again twice
+a minute, because other work on the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run
+keeps its results. The cache on disk is off, because its map would count as resident.
 """
 
 import argparse
@@ -41,10 +41,10 @@ _GROWTH_GOAL = 0.02
 
 
 class Requests:
-    """An endless source of requests; texts have 1 to 24 words, because allocators grow with the variety of shapes.
+    """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes.
 
     Args:
-        seed: Seed of the random choices; the running number alone makes a text new.
+        seed: Seed for the random choices; a running number makes each text new.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -53,7 +53,7 @@ class Requests:
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Return the next request: half of the items are new, the others were sent recently (none at first)."""
+        """Return the next request; half of the items are new, the other half (none at first) were sent recently."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -70,12 +70,12 @@ class Requests:
 
 @dataclass
 class Tally:
-    """Results of the requests of one stretch.
+    """The results of a stretch's requests.
 
     Attributes:
-        items: Scored items.
-        errors: Failed calls and items, by message.
-        latency_s: Latency of each call, from its scheduled time.
+        items: Number of scored items.
+        errors: Number of failed calls and items, by message.
+        latency_s: Latency of each call, from the scheduled time.
     """
 
     items: int = 0
@@ -83,19 +83,19 @@ class Tally:
     latency_s: list[float] = field(default_factory=list)
 
     def error(self, what: str) -> None:
-        """Count one error."""
+        """Count an error."""
         self.errors[what] = self.errors.get(what, 0) + 1
 
 
 class Sender:
-    """Sender of requests over one channel, without retries, so that every error counts."""
+    """A sender of requests over one channel, without retries, so that every error counts."""
 
     def __init__(self, channel: grpc.aio.Channel, requests: Requests) -> None:
         self._score = scoring_pb2_grpc.ScoringStub(channel).Score
         self._requests = requests
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open; answers per second are the capacity."""
+        """Keep `in_flight` calls open for `duration_s`; the answers per second are the capacity."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -106,9 +106,9 @@ class Sender:
         return tally
 
     async def open_loop(self, duration_s: float, requests_per_s: float) -> Tally:
-        """Send one request per interval, whether or not earlier ones are back, with at most MAX_OPEN open calls.
+        """Send one request per interval without waiting for earlier replies, with at most MAX_OPEN open calls.
 
-        On a busy machine, late requests wait here, as at a sensible caller, and count as latency.
+        On a busy machine, late requests wait here, like in a sensible caller, and the wait counts as latency.
         """
         tally, room = Tally(), asyncio.Semaphore(MAX_OPEN)
 
@@ -135,13 +135,13 @@ class Sender:
 
 
 def resident_bytes(roots: Sequence[psutil.Process]) -> int:
-    """Return the resident size of processes with all their children."""
+    """Return the resident size of processes and all their children in bytes."""
     family = [member for root in roots for member in (root, *root.children(recursive=True))]
     return sum(member.memory_info().rss for member in family)
 
 
 class Soak:
-    """One run against running servers."""
+    """A run against running servers."""
 
     def __init__(self, server: Server, sender: Sender, out: TextIO) -> None:
         self._server = server
@@ -151,7 +151,7 @@ class Soak:
         self.lines: list[dict[str, Any]] = []
 
     async def fill(self, deadline_s: float) -> None:
-        """Send new texts until the in-process cache evicts entries, then as many again."""
+        """Send new texts until the in-process cache evicts entries, then send as many again."""
         end_s = time.monotonic() + deadline_s
         while not self._server.metric("gradewire_engine_memory_evictions_total"):
             if time.monotonic() > end_s:
@@ -162,13 +162,13 @@ class Soak:
         self._note("fill", await self._sender.closed_loop(time.monotonic() - self._started_s, _IN_FLIGHT))
 
     async def capacity(self) -> float:
-        """Return the current items per second of a closed loop."""
+        """Measure and return the current items per second of a closed loop."""
         tally = await self._sender.closed_loop(_PROBE_S, _IN_FLIGHT)
         self._note("capacity", tally)
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Send `share` of capacity for `minutes`; capacity probes are a phase of their own."""
+        """Send `share` of capacity for `minutes`; capacity probes are a separate phase."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -230,7 +230,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
 
 
 async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
-    """Fill the cache, then soak the server; return the written lines."""
+    """Fill the cache, then load the server; return the written lines."""
     async with grpc.aio.insecure_channel(server.address) as channel:
         soak = Soak(server, Sender(channel, Requests()), out)
         await soak.fill(arguments.fill_s)
@@ -239,15 +239,15 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Start the servers, soak them and print the summary; return exit code 1 if a goal was missed."""
+    """Start the servers, load them and print the summary; return exit code 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--share", type=float, default=0.7, help="load relative to capacity")
     parser.add_argument("--memory-mib", type=int, default=16, help="size of the in-process cache")
-    parser.add_argument("--fill-s", type=float, default=600, help="longest time to fill the cache")
+    parser.add_argument("--fill-s", type=float, default=600, help="maximum seconds to fill the cache")
     parser.add_argument("--renew-s", type=float, default=30, help="seconds between measurements of capacity")
-    parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="a line per stretch")
+    parser.add_argument("--out", type=Path, default=Path("soak.jsonl"), help="file for a line per stretch")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         out = stack.enter_context(arguments.out.open("w", encoding="utf-8"))

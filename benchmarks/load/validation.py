@@ -1,12 +1,13 @@
-"""Measure the cost of validation for a training, with a running and with a dead server: slower steps and lost steps.
+"""Measure how validation slows down a training, with a running and with a dead server, and if scores are lost.
 
 Run it in an environment with torch: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains
-on one core; a server scores on another. Blocks of steps with and without validation take turns in random order. Every
-block first answers its validation questions. With validation, the answers go to a spool, CSV and the server; without,
-they are dropped. A block starts with nothing left to score: validations not scored at the last step of a block are
-counted, and awaited without the clock. CPU time is that of the whole training process, with its scoring threads and
-that waiting; beside other programs it is more reliable than the clock. Then the server is killed for a while: steps
-continue, and all of them must have scores at the end.
+on one core, and a server scores on a second core. Blocks of steps with and without validation take turns in random
+order. Every block first answers its validation questions. With validation, the answers are written to a spool and CSV
+and sent to the server; without, they are dropped. Before a block starts, all earlier validations are scored: the
+program counts validations that are not scored at a block's last step, and waits for them outside the timing. CPU time
+is the whole training process's, including its scoring threads and this waiting. If other programs run, CPU time is more
+reliable than wall-clock time. Then the server is killed for a while. Steps continue, and all of them must have scores
+at the end.
 """
 
 import argparse
@@ -34,7 +35,7 @@ _TRAINING_CORE, _SERVER_CORE = 0, 1
 
 @dataclass
 class Server:
-    """A server on its own core, at one port."""
+    """A server on a separate core, always on the same port."""
 
     directory: Path
     port: int = field(default_factory=free_port)
@@ -44,7 +45,7 @@ class Server:
         """Start the server on its core without waiting."""
         flags = ["--port", str(self.port), "--http-port", "0", "--drain-s", "0"]
         mine = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {_SERVER_CORE})  # for this thread; its children inherit the core
+        os.sched_setaffinity(0, {_SERVER_CORE})  # only this thread and its children get this core
         with (self.directory / "server.log").open("ab") as log:
             store = ["--disk-directory", str(self.directory / "store")]
             self.process = subprocess.Popen([GRADEWIRE, "serve", *flags, *store], stdout=log, stderr=log)
@@ -62,10 +63,10 @@ class Training:
     """The model, its steps, and its validation answers.
 
     Attributes:
-        train: Runs one step.
-        answer: Returns the items of a validation; the argument makes their texts new to the server.
+        train: Function that runs one step.
+        answer: Function that returns a validation's items; its argument makes the texts new to the server.
         steps: Number of steps so far.
-        late: Number of blocks whose scores came after the last step.
+        late: Number of blocks whose scores arrived after the last step.
     """
 
     train: Callable[[], None]
@@ -74,7 +75,7 @@ class Training:
     late: int = 0
 
     def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
-        """Return the seconds of a block, and this process's CPU seconds until the scores are there."""
+        """Run a block; return its seconds, and this process's CPU seconds until all scores have arrived."""
         began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:
@@ -90,7 +91,7 @@ class Training:
 
 
 def make_training(items: int, width: int) -> Training:
-    """Return a model with two layers of `width` and a batch of 256, on one thread."""
+    """Return a training on one thread, with two layers of `width` and a batch of 256."""
     import torch
     from examples.training.questions import ROWS, Adder, all_numbers, answers
     from torch.nn import functional
@@ -117,7 +118,7 @@ def make_training(items: int, width: int) -> Training:
 
 
 def main() -> None:
-    """Run the rounds, then the outage, and print both."""
+    """Run the rounds, then the outage, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="rounds of one block with and one without validation")
     parser.add_argument("--steps", type=int, default=300, help="steps of each block")
@@ -149,7 +150,7 @@ def main() -> None:
 
 
 def rounds(training: Training, validation: ValidationScorer, count: int, steps: int) -> None:
-    """Run blocks with and without validation in turn."""
+    """Run blocks with and without validation in turns, and print their ratio."""
     for warm in (validation, None):
         training.block(steps, warm)
     training.late = 0
@@ -170,7 +171,7 @@ def rounds(training: Training, validation: ValidationScorer, count: int, steps: 
 
 
 def outage(training: Training, validation: ValidationScorer, server: Server, dead_s: float) -> None:
-    """Submit twice a second while the server is killed and restarted; count the results."""
+    """Submit twice a second while the server is killed and restarted; print the counts."""
     already = validation.counts()[StepState.SCORED]
 
     def restart() -> None:

@@ -1,6 +1,6 @@
 """Download the default encoder (88 MB) as a Hugging Face folder, which sentence-transformers can read.
 
-`python -m benchmarks.peers.checkpoint DIRECTORY`; does nothing if the folder exists.
+Run `python -m benchmarks.peers.checkpoint DIRECTORY`. It does nothing if the folder exists.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from gradewire_models.catalog.loading import default_model
 
 
 def quiet(progress: Progress) -> None:
-    """Show no progress bar: the download takes seconds."""
+    """Show no progress, because the download takes only seconds."""
     del progress
 
 

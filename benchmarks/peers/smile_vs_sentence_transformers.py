@@ -1,7 +1,8 @@
-"""Compare SMILE by gradewire with a script for sentence-transformers: same rows, encoder and threads, one run.
+"""Compare the speed of SMILE in gradewire and in a script with sentence-transformers, in one run.
 
-Every way has its own process. Blocks of rows go to them in turn, so that changes of the machine's load affect all. Run
-it with `make bench-peers`, which installs the peers' environment. Prints a table and the ratios.
+All programs use the same rows, encoder and threads, each in its own process. They get blocks of rows in turn, so that a
+changing load of the machine affects all. Run it with `make bench-peers`, which installs the peers' environment. Prints
+a table and the ratios.
 """
 
 import argparse
@@ -19,7 +20,7 @@ KINDS = ("torch", "onnx", "bare", "v1", "fast", "fast-prepared")
 
 
 class Worker:
-    """A process of `smile_workers`."""
+    """A process that runs `smile_workers`."""
 
     def __init__(self, kind: str, checkpoint: Path, threads: int) -> None:
         command = [sys.executable, "-m", "benchmarks.peers.smile_workers", kind]
@@ -30,7 +31,7 @@ class Worker:
         self.run([WARM_UP], count=False)
 
     def run(self, rows: list[Row], *, count: bool = True) -> None:
-        """Send one block and add up the answer."""
+        """Send one block, and add the reply to the totals."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(rows) + "\n")
@@ -46,14 +47,14 @@ class Worker:
                     self.total[name] = self.total.get(name, 0) + value
 
     def stop(self) -> None:
-        """Stop the process by closing its input."""
+        """Stop the process by closing its standard input."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=60)
 
 
 def main() -> None:
-    """Run all ways over the sampled rows and print their times."""
+    """Run all workers over the sampled rows and print the times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--checkpoint", type=Path, required=True, help="the encoder as a Hugging Face folder")
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def report(workers: dict[str, Worker], rows: int, load_before: tuple[float, float, float]) -> None:
-    """Print the table, the promised ratios, and whether all ways agree."""
+    """Print the table, the promised ratios, and the largest difference between the scores."""
     seconds = {kind: worker.total["seconds"] for kind, worker in workers.items()}
     print(f"{rows} rows; load average before {load_before[0]:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| way | seconds | rows/s | texts embedded | tokens | encoder calls |\n|---|---|---|---|---|---|")

@@ -1,7 +1,8 @@
-"""Worker with one way to compute SMILE, driven by `smile_vs_sentence_transformers` over JSON lines.
+"""Compute SMILE in one of several ways, as a worker of `smile_vs_sentence_transformers`.
 
-A worker reads a block of rows per line and answers with a line: seconds, texts, tokens, encoder calls and scores. All
-workers use the same weights and number of threads; they differ in the embedded texts and in the embedding program.
+A worker reads JSON lines with a block of rows each, and writes a line with seconds, texts, tokens, encoder calls and
+scores for each block. All workers use the same weights and number of threads. They differ in the texts that they embed
+and in the program that embeds them.
 """
 
 import argparse
@@ -30,7 +31,7 @@ Answer = dict[str, Any]
 
 
 def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
-    """Return all windows of the prediction with as many words as the reference (SMILE's keyword term)."""
+    """Return all windows of the prediction that have the reference's number of words (SMILE's keyword term)."""
     words, n = prediction.words, len(reference.words)
     if len(words) <= n:
         return [" ".join(words)]
@@ -38,7 +39,7 @@ def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
 
 
 def row_texts(row: Row) -> list[str]:
-    """Return every text that the definition of SMILE embeds for a row, repeats included."""
+    """Return every text that SMILE's definition embeds for a row, including repeats."""
     prediction = normalise(row["prediction"])
     texts = [row["prediction"]]
     for raw in row["references"]:
@@ -48,7 +49,7 @@ def row_texts(row: Row) -> list[str]:
 
 
 def texts_that_matter(row: Row) -> list[str]:
-    """Return the texts that `v1` embeds: no window if the answer contains a reference word for word (docs/adr/0007)."""
+    """Return the texts that `v1` embeds; no windows if the answer contains a reference verbatim (docs/adr/0007)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     if texts.held:
         return [texts.prediction, *texts.sentences]
@@ -57,7 +58,7 @@ def texts_that_matter(row: Row) -> list[str]:
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
-    """Return SMILE `v1` from the vectors of `row_texts(row)`, directly from the definition."""
+    """Compute SMILE `v1` from the vectors of `row_texts(row)`, directly by its definition."""
     prediction = normalise(row["prediction"])
     present, best, position = set(prediction.words), 0.0, 1
     for raw in row["references"]:
@@ -73,7 +74,7 @@ def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
 
 
 def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
-    """Embed everything in one `encode()` per block, like a script for sentence-transformers."""
+    """Return a worker that embeds each block with one `encode()`, like a script with sentence-transformers."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -113,7 +114,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """Run only `session.run` over the unique texts of `v1`, sorted by length; tokenization is not timed."""
+    """Return a worker that only times `session.run` for `v1`'s unique texts, sorted by length, without tokenization."""
     from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 
@@ -143,13 +144,13 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
 
 
 def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
-    """Use a server and the Python client: a block cold, with prepared references on request, then warm.
+    """Return a worker that scores each block with a server and the Python client, first cold, then warm.
 
     Args:
-        stack: Stops the server.
-        metric: Name of the metric in the client.
-        prepared: True to prepare references before the clock starts.
-        threads: Number of simultaneous encoder runs, one thread each.
+        stack: Stack that stops the server.
+        metric: The metric's name in the client.
+        prepared: True to prepare references before the timing.
+        threads: Number of concurrent encoder runs, with one thread each.
     """
     from benchmarks.common.servers import start_engine
 
@@ -161,7 +162,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
     client = stack.enter_context(Client(server.address, deadline_s=600))
 
     def counters() -> dict[str, float]:
-        """Return the encoder's work so far: texts, tokens (with padding) and runs."""
+        """Return the number of texts, tokens (with padding) and runs of the encoder so far."""
         return {
             "texts": server.metric("gradewire_engine_batch_texts_sum"),
             "tokens": server.metric("gradewire_engine_batch_tokens_sum"),
@@ -192,7 +193,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
 
 
 def main() -> None:
-    """Answer blocks until standard input ends."""
+    """Process blocks until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=["torch", "onnx", "bare", "v1", "fast", "fast-prepared"])
     parser.add_argument("--checkpoint", type=Path, help="the encoder as a Hugging Face folder (torch, onnx)")

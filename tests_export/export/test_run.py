@@ -83,7 +83,7 @@ def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_
 
     monkeypatch.setitem(EXPORTERS, "optimum", trace)
     monkeypatch.setattr("gradewire_models.export.exporter.BareEncoder", Forgetful)
-    with pytest.raises(VerificationError, match="sentences as in torch"):
+    with pytest.raises(VerificationError, match="sentence vectors match torch"):
         export_model(str(folder.path), tmp_path, ExportOptions())
     assert load_built(tmp_path, "tiny-electra") == model
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tiny-electra.lock", "tiny-electra"]
@@ -129,7 +129,7 @@ def custom_code(directory: Path) -> None:
         (custom_code, ExportOptions(), "without running the model's code, which we never do"),
         (lambda at: change_config(at, model_type="unheard-of"), ExportOptions(), "cannot load"),
         (lambda at: (at / "model.safetensors").write_bytes(b"torn"), ExportOptions(), "cannot load"),
-        (lambda _: None, ExportOptions(max_tokens=41), r"cannot take 41 tokens .*. Lower --max-tokens to 40$"),
+        (lambda _: None, ExportOptions(max_tokens=41), r"does not accept 41 tokens .*. Lower --max-tokens to 40$"),
         (lambda _: None, ExportOptions(token_layers=(2,)), "must be between 1 and 1"),
     ],
 )

@@ -25,7 +25,7 @@ def test_vectors_do_not_depend_on_their_neighbours(encoder: TrainedEncoder) -> N
 
 
 def test_bases_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="neither a model of the catalog"):
+    with pytest.raises(TrainingError, match="neither a catalog model"):
         load_base("all-MiniLM-L7", max_tokens=8)
     with pytest.raises(ModelError, match="variant"):
         load_base("all-MiniLM-L6-v2-int8", max_tokens=8)

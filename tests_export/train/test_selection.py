@@ -79,7 +79,7 @@ def test_rows_of_one_label_in_every_part_select_nothing(labelled_file: Path) -> 
     rows = read_labelled(labelled_file)
     ensure_rankable(rows, labelled_file)
     by_part = [replace(row, label=float(row.part == "1")) for row in rows]
-    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* every part has only one label"):
+    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* all labels in a part are equal"):
         ensure_rankable(by_part, labelled_file)
     ensure_rankable([*by_part, replace(by_part[0], label=0.5)], labelled_file)
 

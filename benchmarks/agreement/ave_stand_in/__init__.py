@@ -1,8 +1,8 @@
-"""A stand-in for the AVE benchmark, made from labelled short answers; it contains no row of AVE itself.
+"""Make a stand-in for the AVE benchmark from labelled short answers; it contains no rows from AVE itself.
 
-Part 1 is the original row, part 2 describes its prediction in three sentences, part 3 writes its references in another
-form with the same meaning. SFVE's paper (section 3.3) had a language model write the descriptions and annotators check
-them. Here templates and dictionaries do it, so every row names its method and can be made again.
+Part 1 is the original row. Part 2 describes the prediction in three sentences. Part 3 rewrites the references with the
+same meaning. For SFVE's paper (section 3.3), a language model wrote the descriptions and annotators checked them. Here,
+templates and dictionaries write them, so every row names its method and can be made again.
 """
 
 from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in

@@ -39,10 +39,10 @@ Examples:
   python -m benchmarks.agreement.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl
   gradewire bench ave standin.jsonl --half b
 
-Part 1 is an original row: a short prediction that is no exact match of a reference. Part 2 says the prediction in three
-sentences. Part 3 has the references in another form: a noun in its other number, a synonym, a verb in another tense,
-another spelling of a date or number, or the name of a person as in an index. References without another form stay, and
-are counted. The same rows and seed give the same file.""",
+Part 1 is an original row with a short prediction that does not match a reference exactly. Part 2 describes the
+prediction in three sentences. Part 3 rewrites the references: a noun in singular or plural, a synonym, a verb in a
+different tense, a different format of a date or number, or a person's name like in an index. References that have no
+other form stay, and are counted. The same rows and seed give the same file.""",
 )
 @input_options
 @click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Use only these rows. May be repeated.")
@@ -57,13 +57,13 @@ are counted. The same rows and seed give the same file.""",
     type=click.IntRange(min=1),
     default=MAX_WORDS,
     show_default=True,
-    help="Skip longer predictions, which are descriptions already.",
+    help="Skip longer predictions, because they are descriptions already.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice among sentences and forms.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for the choice of sentences and forms.")
 @click.option(
     "--wordnet",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of WordNet's files; default: the server's setting wordnet_directory, or the usual places.",
+    help="Read WordNet's files in this directory; by default the server's wordnet_directory, or the usual places.",
 )
 def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **options: Any) -> None:
     """Make a stand-in for the AVE benchmark from the labelled answers in FILE."""
@@ -92,7 +92,7 @@ def _open_wordnet(directory: Path) -> WordNet:
 
 
 def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
-    """Return the rows with a label and readable texts; note the positions of the others."""
+    """Yield the rows with a label and texts; add the positions of all other rows to `unlabelled`."""
     for row in rows:
         item = row.item or {}
         given = item.get("references", [])
@@ -114,9 +114,9 @@ def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAns
 
 def _sentences(found: StandIn, unlabelled: list[str]) -> Iterator[str]:
     if unlabelled:
-        yield f"{len(unlabelled)} rows were left out: label or text missing (first at {unlabelled[0]})"
+        yield f"{len(unlabelled)} rows were skipped: label or text missing (first at {unlabelled[0]})"
     for reason, count in found.left_out.items():
-        yield f"{count} rows were left out: {reason}"
+        yield f"{count} rows were skipped: {reason}"
     if found.rows:
         yield f"descriptions: {_counts(found.forms)}"
         yield f"references: {_counts(found.shifts)}; {found.kept_rows} samples keep all references"

@@ -1,4 +1,4 @@
-"""Part 2: three sentences that say a short answer, by the kind of question; the same for a wrong answer."""
+"""Make part 2: three sentences that describe a short answer, chosen by the kind of question."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, QuestionKind] = {
 }
 _DATED = frozenset({"year", "years", "date", "day", "month", "decade", "century", "season"})
 _MOST_NOUN_WORDS = 5
-# Questions are sentences; only the beginning of a longer text is read.
+# Questions are short, so read only the beginning of a longer text.
 _LOOKED_AT_CHARACTERS = 1000
 PLAIN: Mapping[QuestionKind, tuple[str, ...]] = {
     "person": ("It was {p}.", "That would be {p}.", "{p} is the one.", "The person is {p}."),
@@ -126,7 +126,7 @@ _DAY_OF_MONTH = re.compile(rf"\b(?:(?:{MONTH})\.?\s+{DAY}|{DAY}\s+(?:of\s+)?(?:{
 _PERIOD = re.compile(rf"(?:the\s+)?(?:(?:{MONTH})\.?,?\s+)?(?:1[0-9]|20)[0-9]{{2}}s?|(?:{MONTH})", re.IGNORECASE)
 _LED_IN = re.compile(r"(?:in|on|at|by|during|since|from|around|after|before|between)\b", re.IGNORECASE)
 _COPULAS = frozenset({"is", "was", "are", "were"})
-# Auxiliaries whose subject follows: "who did she marry".
+# Auxiliaries before the subject: "who did she marry".
 _OF_OTHERS = frozenset({"did", "do", "does"})
 _LONGEST_QUOTED_CHARACTERS = 300
 
@@ -136,11 +136,11 @@ class Question:
     """A parsed question.
 
     Attributes:
-        text: Words without the final mark, with single blanks.
-        kind: Kind of answer; "named" if the question names it: "what genre", "which two countries".
-        noun: These words, for instance "genre"; "" if there are none.
+        text: The question without the final mark, with single blanks.
+        kind: Kind of answer; "named" if the question names it, like "what genre" or "which two countries".
+        noun: The words that name the answer, for example "genre"; "" if there are none.
         rest: Words after the question word and the noun, if any.
-        opens: True if the question word comes first.
+        opens: True if the question word is the first word.
     """
 
     text: str
@@ -171,7 +171,7 @@ def asked(question: str) -> Question:
 
 
 def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words between "what" and the verb, which name the kind of answer; empty if unclear."""
+    """Return the words between "what" and the verb, which name the kind of answer; () if unclear."""
     for place, word in enumerate(words[: _MOST_NOUN_WORDS + 1]):
         if word.lower() in AUXILIARIES:
             return words[:place]
@@ -181,11 +181,11 @@ def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Description(NamedTuple):
-    """A sentence that says an answer.
+    """A sentence that describes an answer.
 
     Attributes:
         text: The sentence.
-        form: Method: "plain", "wordy", and "restated" from the question's words or "quoted" with them.
+        form: Method: "plain", "wordy", "restated" from the question's words, or "quoted" with the question.
     """
 
     text: str
@@ -196,10 +196,10 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
     """Return three descriptions of an answer.
 
     Args:
-        question: May be empty.
-        answer: Some words, inserted unchanged except for a final full stop.
-        key: Selects the templates; the same key gives the same sentences.
-        words: Numbers of nouns and forms of verbs.
+        question: The question, or "".
+        answer: The answer, inserted unchanged except for a final full stop.
+        key: Key that selects the templates; the same key gives the same sentences.
+        words: Inflections.
     """
     taken = asked(question)
     said = answer.strip().rstrip(".") or answer.strip()
@@ -217,7 +217,7 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
 
 
 def _restated(question: Question, answer: str, words: WordForms) -> str | None:
-    """Return the question as a statement with the answer inside; None if its grammar is not simple enough."""
+    """Return the question as a statement with the answer; None if the question's grammar is too complex."""
     rest = question.rest
     if not question.opens or not rest:
         return None
@@ -247,7 +247,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """Return the time with its preposition; unchanged if it has one or the right one is unknown."""
+    """Return the time with a preposition; unchanged if it has one or the right preposition is unknown."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):
@@ -261,5 +261,5 @@ def _chosen(templates: Sequence[str], key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital at the beginning and one mark at the end."""
+    """Return the text with a capital first letter and one mark at the end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,4 +1,4 @@
-"""Make the rows of the stand-in from labelled rows."""
+"""Make the stand-in's rows from labelled rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
-# Raise this when the same rows and seed give other texts.
+# Raise this when the same rows and seed give different texts.
 VERSION = 1
 MAX_WORDS = 5
 _MAX_CHARACTERS = 200
@@ -31,12 +31,12 @@ class LabelledAnswer:
     """A row with a human label.
 
     Attributes:
-        id: Id in the file.
-        question: "" without one.
-        references: At least one.
-        prediction: Answer of a model.
-        label: Human label, any scale.
-        dataset: "" without one.
+        id: The row's ID in the file.
+        question: The question, or "".
+        references: At least one reference.
+        prediction: A model's answer.
+        label: Human label on any scale.
+        dataset: Name of the data set, or "".
     """
 
     id: str
@@ -52,19 +52,19 @@ class StandInRow:
     """A sample with its three parts.
 
     Attributes:
-        id: Id of the labelled row.
-        question: From the labelled row.
-        references: From the labelled row; parts 1 and 2 are compared with them.
-        prediction: From the labelled row; parts 1 and 3 compare it.
-        descriptions: Part 2: sentences that say the prediction.
-        shifted_references: Part 3: each reference in another form.
+        id: ID of the labelled row.
+        question: Question of the labelled row.
+        references: References of the labelled row, for parts 1 and 2.
+        prediction: Prediction of the labelled row, for parts 1 and 3.
+        descriptions: Sentences that describe the prediction, for part 2.
+        shifted_references: Each reference rewritten, for part 3.
         label: Human label.
-        dataset: From the labelled row.
-        half: Half of the question (`gradewire_stats.calibration.labelled_rows`).
+        dataset: Data set of the labelled row.
+        half: The question's half (`gradewire_stats.calibration.labelled_rows`).
         question_kind: Kind of the question's answer.
-        description_forms: Method of each description.
+        description_forms: Method for each description.
         shifts: Method for each reference; "kept" if it is unchanged.
-        made: Generator's version and seed.
+        made: Version and seed of the generator.
     """
 
     id: str
@@ -84,13 +84,13 @@ class StandInRow:
 
 @dataclass(slots=True)
 class StandIn:
-    """The rows, and statistics on them.
+    """The stand-in's rows, with statistics.
 
     Attributes:
-        rows: In the order of the labelled rows.
-        left_out: Number of omitted labelled rows, by reason.
+        rows: The rows, in the order of the labelled rows.
+        left_out: Number of skipped labelled rows, by reason.
         shifts: Number of references, by method.
-        kept_rows: Rows whose references are all unchanged, so that parts 3 and 1 are equal.
+        kept_rows: Number of rows with only unchanged references, whose parts 1 and 3 are equal.
         forms: Number of descriptions, by method.
     """
 
@@ -109,21 +109,21 @@ def stand_in(
     seed: int = 0,
     max_words: int = MAX_WORDS,
 ) -> StandIn:
-    """Make the stand-in from short answers that are no exact match of a reference; AVE omits exact matches too.
+    """Make the stand-in from short answers that do not match a reference exactly; AVE also omits exact matches.
 
     Args:
         answers: Labelled rows.
         words: Inflections.
         thesaurus: Synonyms.
-        seed: The same seed gives the same texts for a row, regardless of other rows.
-        max_words: Longer predictions are omitted, because they are descriptions already.
+        seed: Seed for the texts; the same seed gives the same texts for a row, whatever other rows there are.
+        max_words: Maximum length of a prediction; longer ones are skipped, because they are descriptions already.
     """
     found = StandIn()
     for answer in answers:
         if reason := _unfit(answer, max_words):
             found.left_out[reason] += 1
             continue
-        # Ids may repeat within a file, so the key includes the content.
+        # IDs may repeat in a file, so the key includes the content.
         key = f"{VERSION} {seed} {answer.id} {answer.question} {answer.prediction}"
         descriptions = described(answer.question, answer.prediction, key=key, words=words)
         kind = asked(answer.question).kind

@@ -1,4 +1,4 @@
-"""Part 3: a reference in another form with the same meaning: inflections, synonyms, other forms of a value."""
+"""Make part 3: rewrite a reference with the same meaning by inflections, synonyms, or other formats of a value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# In full or with three letters; September also with four.
+# A month in full or with three letters; September also with four.
 MONTH = "|".join((*(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS), "Sept"))
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>[0-9]{3,4})"
@@ -51,11 +51,11 @@ _YEAR_ALONE = re.compile(r"(?:(?P<led>in)\s+)?(?P<year>1[0-9]{3}|20[0-9]{2})", r
 _MOST_DIGITS = 2
 # Dates and numbers are short, so longer texts are not searched.
 _LONGEST_CHARACTERS = 200
-# "the birth of Jesus": the word before one of these is the head, and has the number.
+# The word before one of these words is the head, whose number can change: "the birth of Jesus".
 _AFTER_THE_HEAD = frozenset(
     {"of", "in", "on", "at", "for", "from", "to", "with", "by", "and", "or", "that", "which", "who"}
 )
-# Two or three capitalised words; the last one is no number as in "Edward IV" and no "Jr.".
+# Two or three capitalised words, of which the last is neither a number, like in "Edward IV", nor "Jr.".
 _NAME = re.compile(
     r"(?P<first>(?!The\b)[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*)?) (?P<last>[^\W\d_a-z][\w'-]*[^\W\d_A-Z]{2})"
 )
@@ -64,22 +64,22 @@ KEPT = "kept"
 
 
 class Thesaurus(Protocol):
-    """Senses of nouns."""
+    """A dictionary of nouns' senses."""
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return the members of each sense of a noun or name, most frequent sense first, in a dictionary's spelling.
+        """Return each sense of a noun or name as a tuple of synonyms, with the most frequent sense first.
 
         Args:
             phrase: Base form in lower case, words separated by blanks.
 
         Returns:
-            Empty if the phrase is unknown.
+            The senses, or () if the phrase is unknown.
         """
         ...
 
 
 class WordForms:
-    """Inflections of words in lemminflect's lexicon.
+    """The inflections of words in lemminflect's lexicon.
 
     Raises:
         ImportError: lemminflect is not installed.
@@ -90,7 +90,7 @@ class WordForms:
         self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
 
     def lemma(self, word: str, part: str) -> str | None:
-        """Return the first lemma of a word as NOUN or VERB, in lower case; None if the lexicon lacks it."""
+        """Return a word's first lemma as NOUN or VERB, in lower case; None if the lexicon does not have the word."""
         lemmas = self._lemmas(word.lower(), part)
         return lemmas[0] if lemmas else None
 
@@ -100,7 +100,7 @@ class WordForms:
         return lemma is not None and lemma != word.lower()
 
     def other_number(self, word: str) -> tuple[str, str] | None:
-        """Return the noun in its other number, with the name of that number; None without another form."""
+        """Return a noun in the other number, and "singular" or "plural" for this number; None without such a form."""
         lowered = word.lower()
         if (lemma := self.lemma(lowered, "NOUN")) is None:
             return None
@@ -115,17 +115,17 @@ class WordForms:
         return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
 
     def verb_form(self, word: str, tag: str) -> str | None:
-        """Return a verb in the form of a Penn Treebank tag (VBD, VBG); None if it is missing or the same."""
+        """Return a verb inflected for a Penn Treebank tag (VBD, VBG); None if this form is missing or the same."""
         if (lemma := self.lemma(word, "VERB")) is None:
             return None
         return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
 
     def _inflected(self, lemma: str, *tags: str) -> list[str]:
-        # If participle and past are the same word, the lexicon may list it only under the past's tag.
+        # If participle and past are the same word, the lexicon may list the word only with the past's tag.
         return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
 
     def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
-        # No lexicon has words with a hyphen or an apostrophe; hostile ones are long.
+        # The lexicon has no words with a hyphen or an apostrophe. Hostile inputs contain very long words.
         if len(word) > _LONGEST_WORD or not word.isalpha():
             return ()
         found: Any = self._lexicon.getAllLemmas(word, upos=part)
@@ -140,12 +140,11 @@ def _lexicon() -> ModuleType:
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:
-    """Return another form of a text that is a date or begins with a number up to 99.
+    """Return a different format of a text that is a date or starts with a number up to 99.
 
     Returns:
-        The new text, and the kind of change: "date order", "month", "year", "percent", "digits" or "words"; None for
-            any
-        other text.
+        The new text, and the kind of change: "date order", "month", "year", "percent", "digits" or "words". None for
+        all other texts.
     """
     if len(text) > _LONGEST_CHARACTERS:
         return None
@@ -170,20 +169,20 @@ def _other_number_form(text: str) -> tuple[str, str] | None:
     first, blank, rest = text.partition(" ")
     if (number := _NUMBERS.get(first.lower())) is not None:
         return f"{number}{blank}{rest}", "digits"
-    # int() reads the digits of every script.
+    # int() also accepts digits of other scripts.
     if len(first) <= _MOST_DIGITS and first.isascii() and first.isdigit():
         return f"{_WORDS[int(first)]}{blank}{rest}", "words"
     return None
 
 
 class Shift(NamedTuple):
-    """A reference in another form.
+    """A rewritten reference.
 
     Attributes:
         text: The new text.
-        how: "singular", "plural", "past", "gerund" or "synonym"; for dates and numbers "date order", "month", "year",
-            "percent", "digits" or "words"; for persons "name order"; "kept" if nothing applies and the text is
-            unchanged.
+        how: Method: "singular", "plural", "past", "gerund" or "synonym"; for dates and numbers "date order", "month",
+            "year", "percent", "digits" or "words"; for persons "name order"; "kept" if no method applies and the text
+            is unchanged.
     """
 
     text: str
@@ -191,16 +190,16 @@ class Shift(NamedTuple):
 
 
 def shifted(reference: str, *, key: str, of_person: bool, words: WordForms, thesaurus: Thesaurus) -> Shift:
-    """Return a reference in another form.
+    """Rewrite a reference.
 
-    Dates and numbers get another spelling, because an inflection would break them. Otherwise the head noun gets its
-    other number or the phrase a synonym, chosen by `key` if both exist; otherwise an infinitive or participle gets
-    another tense. Names change only if WordNet knows another name; a person's name is written as in an index ("Doe,
-    Jane").
+    Dates and numbers get a different format, because an inflection would break them. In other texts, the head noun
+    changes between singular and plural, or a synonym replaces the phrase; `key` decides if both are possible. If
+    neither is possible, an infinitive or participle gets a different tense. Names change only if WordNet has a second
+    name. A person's name is written like in an index ("Doe, Jane").
 
     Args:
         reference: The text.
-        key: Decides between alternatives.
+        key: Key that decides between alternatives.
         of_person: True if the question asks for a person.
         words: Inflections.
         thesaurus: Synonyms; only phrases with one sense are replaced, because others could change their meaning.
@@ -235,7 +234,7 @@ def _other_number(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | 
 
 
 def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: Thesaurus) -> bool:
-    """Return True if the head is a common noun: in lower case, or a single word that WordNet never capitalises."""
+    """Return True if the head is in lower case, or a single word that WordNet never capitalises."""
     word = split[head]
     lemma = words.lemma(word, "NOUN") or word.lower()
     named = [member for sense in thesaurus.noun_senses(lemma) for member in sense if member.lower() == lemma]
@@ -245,7 +244,7 @@ def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: The
 
 
 def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
-    """Return the phrase's synonym in its number; None unless the phrase has exactly one sense."""
+    """Return a synonym in the phrase's number; None unless the phrase has exactly one sense."""
     article, _, bare = text.rpartition(" ") if text.count(" ") == 1 else ("", "", text)
     if article.lower() not in {"", "a", "an", "the"}:
         article, bare = "", text
@@ -256,7 +255,7 @@ def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
         senses = thesaurus.noun_senses(phrase)
         if len(senses) != 1:
             continue
-        # "Edward" would lose information of "Edward IV".
+        # Do not shorten: "Edward" says less than "Edward IV".
         said = {*phrase.split(), *bare.lower().split()}
         found = next((member for member in senses[0] if not said.issuperset(member.lower().split())), None)
         if found is None:

@@ -1,1 +1,1 @@
-"""Attacks on judges: wrong answers that try to pass as right, their success, and the effect of guards."""
+"""Attack judges with wrong answers that try to pass as right, and measure their success with and without guards."""

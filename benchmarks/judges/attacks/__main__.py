@@ -1,7 +1,7 @@
 """Attack judges: `python -m benchmarks.judges.attacks`; write docs/research/attacks.md.
 
-Metrics with and without a guard score wrong answers of real rows, unchanged and in each family of attacks, and right
-answers. Scores and verdicts are kept under --results, so an interrupted run resumes.
+Metrics with and without a guard score real wrong answers, unchanged and in each family of attacks, and right answers.
+Scores and verdicts are stored in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from benchmarks.judges.attacks.cases import Case
 
 BESIDE: Final = "correctness"
-"""A metric to combine with a judge's verdict: the two are vulnerable to different families."""
+"""A metric to combine with a judge's verdict, because the two are vulnerable to different families."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
-# A run of the command each; the others of a run are guards of its first metric.
+# Each string is one run of the command: a metric, and the same metric with guards.
 RUNS: Final = (f"smile,{BESIDE},auto", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
 CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
 
 def main() -> None:
-    """Score missing rows, compute the rates and replace the blocks of the document."""
+    """Score missing rows, compute the rates and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
@@ -47,7 +47,7 @@ def main() -> None:
     )
     parser.add_argument("--texts", type=int, default=20, help="wrong answers to questions about texts")
     parser.add_argument("--pictures", type=int, default=12, help="wrong answers to questions about pictures")
-    parser.add_argument("--right", type=int, default=12, help="right answers for each of the two")
+    parser.add_argument("--right", type=int, default=12, help="right answers about texts, and as many about pictures")
     parser.add_argument("--block", help="block of the document; default: attacks-HALF")
     options = parser.parse_args()
     judge_environment(options.judges)
@@ -65,7 +65,7 @@ def main() -> None:
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
             if any(case.is_attack for case in cases) and "none" not in runs:
-                # Other counts give other rows, so their scores are kept apart.
+                # Different counts draw different rows, so their scores get a different file.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
                 rates |= _rates(scored, cases)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
-    """Return the verdicts by the label of each metric, run by run; the last ones combine judges with `BESIDE`."""
+    """Return each run's verdicts by metric, then the verdicts of judges combined with `BESIDE`."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
     scored = [

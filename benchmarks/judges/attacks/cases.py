@@ -1,4 +1,4 @@
-"""Attacked answers: real wrong answers, unchanged and in every family of attacks, and right answers; in halves."""
+"""Make cases from real answers: wrong ones, unchanged and in every family of attacks, and right ones."""
 
 import random
 import re
@@ -16,17 +16,17 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 WORDINGS: Final = Path(__file__).with_name("wordings.toml")
 RIGHT: Final = "right"
-"""The table of wordings around right answers, which are no attack."""
+"""Name of the table with wordings around right answers, which are not attacks."""
 _FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
 TEXTS: Final = "evouna_dev.jsonl"
 _MOST_WORDS: Final = 40
-"""Most words of an answer: in longer ones the attack is a small part, and they cost the judge's time."""
+"""Maximum number of words in an answer. In longer answers, the attack is only a small part, and judging takes long."""
 _OTHERS: Final = 9
 PLAIN: Final = "plain"
 
 
 class Half(StrEnum):
-    """A half of the wordings: for developing guards, or for reporting on them."""
+    """The half of the wordings for developing guards, or the half for reports."""
 
     DEVELOPMENT = "development"
     HELD_BACK = "held_back"
@@ -37,8 +37,9 @@ class Wording:
     """A text that contains a wrong answer.
 
     Attributes:
-        place: Position within its family.
-        template: Text with the fields {answer}, {question}, {reference}, {other1} to {other9}; other braces are text.
+        place: Position in the family.
+        template: Text with the fields {answer}, {question}, {reference}, {other1} to {other9}. All other braces are
+            text.
     """
 
     place: int
@@ -46,24 +47,24 @@ class Wording:
 
     @property
     def fields(self) -> set[str]:
-        """The fields in the template."""
+        """The names of the fields in the template."""
         return set(_FIELD.findall(self.template))
 
     def written(self, texts: Mapping[str, str]) -> str:
-        """Return the wording with the texts of its fields."""
+        """Return the template with the fields filled in."""
         return _FIELD.sub(lambda match: texts[match[1]], self.template)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Attacks of one kind.
+    """A family of similar attacks.
 
     Attributes:
         name: Unique name.
         about: Description in one line.
-        wordings: At least four.
-        in_caption: True if they stand in the item's caption, and the wrong answer is unchanged.
-        held_back: True if guards are developed without any of them.
+        wordings: At least four wordings.
+        in_caption: True if the item's caption contains the attack and the wrong answer is unchanged.
+        held_back: True if the half for development contains none of the wordings.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Family:
     held_back: bool
 
     def of_half(self, half: Half) -> Sequence[Wording]:
-        """Return the wordings of a half; for a held-back family all or none."""
+        """Return a half's wordings; for a held-back family, all or none."""
         if self.held_back:
             return self.wordings if half is Half.HELD_BACK else ()
         return self.wordings[half is Half.HELD_BACK :: 2]
@@ -96,7 +97,7 @@ def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
 
 
 def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
-    """Return wordings around right answers that share words with attacks."""
+    """Return wordings around right answers, which share words with attacks."""
     return _wordings(_tables(path)[RIGHT]["wordings"])
 
 
@@ -114,25 +115,25 @@ def read_texts(data: Path) -> list[Row]:
 
 
 def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
-    """Return answers with this label to `count` different questions about texts, always the same ones."""
+    """Return answers with this label to `count` different questions about texts, the same in every run."""
     chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
     return _drawn(chosen, f"text {half} {label}", label, count)
 
 
 def visual_rows(half: Half, label: int, count: int) -> list[Row]:
-    """Return rows about pictures in the same way, with captions."""
+    """Return answers with this label to `count` different questions about pictures, with captions."""
     named = "development" if half is Half.DEVELOPMENT else "held_out"
     rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == named]
     return _drawn(rows, f"visual {half} {label}", label, count)
 
 
 def key_of(row: Row) -> str:
-    """Return one reference: the most frequent vote, or the first alias."""
+    """Return the row's main reference: the most frequent vote, or the first alias."""
     return Counter(row["references"]).most_common(1)[0][0]
 
 
 def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
-    """Return right answers to nine other questions, if possible with similar digits and number of words."""
+    """Return right answers to nine other questions, if possible alike in number of words and presence of digits."""
     own = {text.casefold() for text in row["references"]}
     words = {word for text in own for word in text.split()}
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
@@ -146,7 +147,7 @@ def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
 def _drawn(rows: Iterable[Row], seed: str, label: int, count: int) -> list[Row]:
     fit = [row for row in rows if row["label"] == label and _is_asked(row)]
     draw = random.Random(f"attacks {seed}")  # noqa: S311 - a sample, not a secret
-    # One answer per question makes the rows independent draws.
+    # Draw only one answer per question, so that the rows are independent.
     first: dict[str, Row] = {}
     for row in draw.sample(fit, len(fit)):
         first.setdefault(row["question"], row)
@@ -168,11 +169,11 @@ class Case:
     """An answer to score.
 
     Attributes:
-        item: Item in the client's form; its id is unique.
-        row: Id of its original row.
-        family: Name of the family; `PLAIN` for an unchanged wrong answer, `RIGHT` for a right one.
-        wording: Position of the wording; -1 for none.
-        right: True if annotators call it right.
+        item: Item in the client's format, with a unique ID.
+        row: ID of the original row.
+        family: Name of the family; `PLAIN` for an unchanged wrong answer, `RIGHT` for a right answer.
+        wording: Position of the wording; -1 without a wording.
+        right: True if annotators call the answer right.
     """
 
     item: dict[str, Any]
@@ -183,7 +184,7 @@ class Case:
 
     @property
     def is_attack(self) -> bool:
-        """True if a wrong answer tries to pass as right."""
+        """True for a wrong answer that tries to pass as right."""
         return not self.right and self.family != PLAIN
 
 
@@ -194,7 +195,7 @@ def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: 
         rows: Wrong answers.
         families: Families to use.
         half: Half of the wordings.
-        pool: Rows whose keys become other options.
+        pool: Rows whose main references become other options.
     """
     for place, row in enumerate(rows):
         yield Case(_item(row, PLAIN, row["prediction"]), row["id"], PLAIN, -1, right=False)
@@ -214,7 +215,7 @@ def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: 
 
 
 def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequence[Row]) -> Iterator[Case]:
-    """Yield right answers, unchanged and in one of the other wordings."""
+    """Yield each right answer unchanged and in one of the wordings."""
     plain, *others = wordings
     for place, row in enumerate(rows):
         keys = other_keys(row, pool)
@@ -224,7 +225,7 @@ def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequen
 
 
 def written(wording: Wording, row: Row, others: Sequence[str]) -> str:
-    """Return a wording with the texts of a row."""
+    """Return a wording with a row's texts filled in."""
     options = {f"other{number}": text for number, text in enumerate(others, start=1)}
     texts = {"answer": row["prediction"], "question": row["question"], "reference": key_of(row)}
     return wording.written({name: text.strip() for name, text in (texts | options).items()})
@@ -237,7 +238,7 @@ def _item(row: Row, name: str, prediction: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of questions whose answers are used: about texts, about pictures, and right ones."""
+    """The numbers of wrong answers about texts and about pictures, and of right answers for each of the two."""
 
     texts: int
     pictures: int
@@ -245,7 +246,7 @@ class Counts:
 
 
 def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
-    """Return all cases of a half: attacks in answers with the right answers, and attacks in captions."""
+    """Return a half's cases in two lists: attacks in answers with right answers, and attacks in captions."""
     families, rows = read_families(), read_texts(data)
     in_answer = [family for family in families if not family.in_caption]
     in_caption = [family for family in families if family.in_caption]

@@ -1,8 +1,8 @@
 """Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
 
-Each pair has a right and a wrong answer to the same question. It measures how often a wrong answer wins once it
-attacks, among those that do not win unchanged, and how often the right one stops winning. Verdicts are kept under
---results/store.
+Each pair has a right and a wrong answer to the same question. Of the wrong answers that do not win unchanged, the
+program measures how many win with an attack; of the right answers that win, how many stop winning. Verdicts are stored
+in --results/store.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 CHOOSERS: Final = ("compare", "compare?references=true")
 RIGHT, WRONG = "a", "b"
-# An answer without words is refused, so it does not win.
+# The server rejects an answer without words, so this answer does not win.
 _ENDED: Final = {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE, Status.INVALID_INPUT, Status.EMPTY_PREDICTION}
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """A right answer (a) against a wrong one (b), which may attack."""
+    """A right answer (a) against a wrong answer (b), which may contain an attack."""
 
     case: Case
     pair: Pair
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Return wrong answers, unchanged and in each family of a half, each against a right answer to its question.
+    """Pair wrong answers, unchanged and in each family of a half, with a right answer to the same question.
 
     Args:
-        rows: Wrong answers to different questions; those without a right answer in the pool are skipped.
+        rows: Wrong answers to different questions; skip an answer if the pool has no right answer to its question.
         pool: All answers.
         half: Half of the wordings.
     """
@@ -71,11 +71,11 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 
 
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """Return by family the wrong answers that start to win under attack and the right ones that stop winning.
+    """Return by family the rates of wrong answers that start to win under attack and of right ones that stop winning.
 
     Args:
         found: Duels, including each wrong answer unchanged.
-        winners: "a", "b", "tie" or None for each.
+        winners: "a", "b", "tie" or None for each duel.
     """
     plain = {duel.case.row: winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN}
     wins: dict[str, list[bool]] = {}
@@ -93,7 +93,7 @@ def _rates(counted: dict[str, list[bool]]) -> dict[str, Rate]:
 
 
 def main() -> None:
-    """Judge missing pairs, and replace the block of the document."""
+    """Judge missing pairs, and replace the document's block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")

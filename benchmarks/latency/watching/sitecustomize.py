@@ -1,12 +1,13 @@
-"""Record how long the event loop of a Python process was held; a process loads this file if PYTHONPATH has its folder.
+"""Record how long a Python process's event loop was blocked; Python loads this file if PYTHONPATH has its folder.
 
-A task that sleeps for a millisecond at a time, on the main thread's first event loop, keeps three numbers in the file
-`HOLDS_DIRECTORY/ROLE-PID` (24 bytes; zeros there start again). ROLE is `gateway`, or `server` for all others. Each is
-the maximum of all holds so far, in seconds:
-
-- the hold itself: own work, another thread with the interpreter's lock, or other programs;
-- CPU time of the loop's thread during the hold;
-- CPU time of the whole process during the hold, at most the hold: the part that the process itself can have caused.
+A task that sleeps for a millisecond at a time on the main thread's first event loop measures holds, the times for which
+the loop is blocked. It stores three numbers in the file `HOLDS_DIRECTORY/ROLE-PID` (24 bytes; write zeros to start
+again). ROLE is `gateway`, or `server` for all other processes. Each number is the maximum over all holds so far, in
+seconds:
+- the hold itself, caused by own work, a different thread with the interpreter's lock, or other programs;
+- the CPU time of the loop's thread during the hold;
+- the CPU time of the whole process during the hold, at most the hold, which is the part that the process can have
+caused.
 """
 
 import asyncio

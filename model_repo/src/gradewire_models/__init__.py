@@ -1,5 +1,4 @@
-"""The model repository: lists, reads and builds models.
+"""Read, build and verify the models that gradewire runs.
 
-`catalog` and `repository` are light: they import neither onnx nor onnxruntime. `gradewire_models.build` builds and
-checks models.
+`catalog` and `repository` are cheap to import, because they need neither onnx nor onnxruntime. `build` needs both.
 """

@@ -1,8 +1,8 @@
-"""Run encoder graphs in bf16 on OpenVINO, so that no text's vector depends on its neighbours.
+"""Run encoder graphs in bf16 on OpenVINO, so that a text's vector does not depend on the other texts in its batch.
 
-A bf16 sum taken in another order can round differently; over the layers this grows to 1e-3 of a component. The padded
-length decides the order in attention. So a text's padded length depends on its own length alone, and a run holds texts
-of one padded length only (docs/adr/0036-bf16-variant.md).
+A bf16 sum can round differently if its terms are added in a different order. Over the layers, the difference grows to
+1e-3 of a component. In attention, the padded length determines the order. So a text's padded length depends only on the
+text's own length, and each run processes texts of one padded length (docs/adr/0036-bf16-variant.md).
 """
 
 import threading
@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 from gradewire_models.processor import CPU_INFO, instructions
 
 BF16_CLASS: Final = "bf16-cpu"
-"""The `numeric_class` of models whose vectors are made here. It covers `padded_length` too: change both together."""
+"""The `numeric_class` of models that this module runs. If you change `padded_length`, change this name as well."""
 _INSTRUCTIONS: Final = ("amx_bf16", "avx512_bf16")
 _STEP_TOKENS: Final = 8
 
 
 class Bf16UnavailableError(Exception):
-    """An error that says why bf16 is not available here, and what to do."""
+    """An error for a machine that cannot run bf16; the message says why and what to do."""
 
 
 def padded_length(tokens: int) -> int:
-    """Return the number of tokens that a text of `tokens` is padded to, alone or in a batch."""
+    """Return the length in tokens to which a text with `tokens` tokens is padded, alone or in a batch."""
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
 def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and mask, int64 [texts, length] or [texts, longest text]; both are 0 behind a text's end."""
+    """Return padded token ids and their mask, int64 [texts, length]; without `length`, pad to the longest text."""
     ids = np.zeros((len(texts), length or max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):
@@ -41,10 +41,10 @@ def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[
 
 
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
-    """Return the processor's instruction for bf16.
+    """Return the name of the processor's bf16 instructions.
 
-    OpenVINO also lists BF16 for processors that emulate it, more slowly than fp32. So the processor's own list of
-    instructions decides (Linux on x86).
+    OpenVINO also reports BF16 on processors that only emulate it, which is slower than fp32. So this function reads the
+    processor's own flags (Linux on x86).
 
     Raises:
         Bf16UnavailableError: OpenVINO is not installed, or the processor has no such instruction.
@@ -65,7 +65,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
 
 
 def arithmetic() -> str:
-    """Return the processor's instruction and OpenVINO's version, which decide a bf16 vector together with the model.
+    """Return the processor's bf16 instructions and OpenVINO's version; both affect a bf16 vector.
 
     Raises:
         Bf16UnavailableError: See `bf16_instruction`.
@@ -77,8 +77,9 @@ class Bf16Graph:
     """A compiled encoder graph. Threads may call it at the same time.
 
     Args:
-        path: The graph. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
-        runs_at_once: Concurrent runs. Each has one thread, because threads that share a sum change its order.
+        path: File with the graph. Its inputs are ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        runs_at_once: Number of concurrent runs. Each uses one thread, because several threads would change the order of
+            a sum.
 
     Raises:
         Bf16UnavailableError: See `bf16_instruction`; or OpenVINO cannot compile the graph.
@@ -89,7 +90,7 @@ class Bf16Graph:
         import openvino  # noqa: PLC0415 - an optional extra
 
         settings = {
-            # Without a precision, OpenVINO chooses one that depends on the processor.
+            # Without this setting, OpenVINO chooses a precision that depends on the processor.
             "INFERENCE_PRECISION_HINT": "bf16",
             "NUM_STREAMS": runs_at_once,
             "INFERENCE_NUM_THREADS": runs_at_once,
@@ -99,21 +100,20 @@ class Bf16Graph:
         try:
             self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
         except RuntimeError as error:
-            # Callers see our message; OpenVINO's names files, so it stays the cause.
+            # OpenVINO's message contains file paths, so callers see ours, and OpenVINO's error is only the cause.
             raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
         self._requests = threading.local()
 
     def run(self, outputs: Sequence[str], ids: Sequence[NDArray[np.integer]]) -> list[NDArray[np.float32]]:
-        """Run texts, grouped by padded length.
+        """Run the graph on texts, once for each padded length.
 
         Args:
-            outputs: Output names. The first has one row per text, the others have rows of tokens.
+            outputs: Names of the outputs. The first output has one row per text; all others have one row per token.
             ids: Token ids of each text, at least one.
 
         Returns:
-            float32 [texts, …] for the first output, float32 [texts, longest text, …] for the others. Rows behind a
-            text's
-            last token are unspecified.
+            float32 [texts, …] for the first output, float32 [texts, longest text, …] for all others. Rows after a
+            text's last token are unspecified.
         """
         lengths = [padded_length(len(text)) for text in ids]
         longest = max(map(len, ids))

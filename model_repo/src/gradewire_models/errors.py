@@ -6,7 +6,7 @@ ModelError
  ├─ ModelBrokenError      a model does not match its description; the message says how to replace it
  └─ BuildError            a build failed; the repository is unchanged
      ├─ DownloadError     a package could not be downloaded or found
-     ├─ DigestMismatchError   bytes are not the ones the catalog pins
+     ├─ DigestMismatchError   a file's SHA-256 is not the one in the catalog
      ├─ VerificationError the built model does not compute what it should
      └─ ExportError       an encoder cannot be exported as requested
 """
@@ -17,11 +17,11 @@ class ModelError(Exception):
 
 
 class CatalogError(ModelError):
-    """An error for a malformed catalog, or a model that it does not list."""
+    """An error for a malformed catalog, or a model that the catalog does not list."""
 
 
 class ModelNotBuiltError(ModelError):
-    """An error for a model that the repository does not hold."""
+    """An error for a model that the repository does not contain."""
 
 
 class ModelBrokenError(ModelError):

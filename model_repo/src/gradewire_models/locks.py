@@ -1,4 +1,4 @@
-"""Lock files, so that one process works at a time."""
+"""Lock files that let only one process work at a time."""
 
 import fcntl
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs; wait for another holder, and `notify` of the wait.
+    """Hold the lock file `path` while the body runs. If another process holds it, call `notify` and wait.
 
-    The lock belongs to the open file and ends with its process. The file stays: if it were deleted, two processes could
-    lock two files with the same name.
+    The lock ends at the latest with its process. The file is never deleted, because two processes could then lock two
+    files with the same name.
 
     Raises:
         OSError: The file cannot be opened.
@@ -30,7 +30,7 @@ def exclusive_if_free(path: Path) -> Iterator[bool]:
     """Hold the existing lock file `path` while the body runs, unless another process holds it.
 
     Yields:
-        True if this process holds it.
+        True if this process holds the lock.
 
     Raises:
         OSError: The file is missing, or cannot be opened.

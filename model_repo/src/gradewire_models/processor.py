@@ -1,4 +1,4 @@
-"""Read the instructions of this machine's processor."""
+"""Read this processor's instruction set."""
 
 import platform
 from pathlib import Path
@@ -10,10 +10,10 @@ _VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
-    """Return the names of an x86 processor's extensions, as Linux writes them; empty on other processors.
+    """Return the flags that Linux lists for an x86 processor; empty on other processors.
 
     Raises:
-        OSError: The file cannot be read; other systems do not have it.
+        OSError: The file cannot be read; only Linux has it.
     """
     with cpu_info.open(encoding="utf-8", errors="replace") as lines:
         flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
@@ -21,14 +21,14 @@ def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
 
 
 def computes_int8() -> bool:
-    """Return True on x86 processors; the int8 form of a judge is not tested on others (ARM)."""
+    """Return True on x86 processors; int8 judges are not tested on others (ARM)."""
     return platform.machine() in {"x86_64", "AMD64"}
 
 
 def has_vnni(cpu_info: Path = CPU_INFO) -> bool:
-    """Return True if this x86 processor has instructions for products of 8-bit integers.
+    """Return True if this x86 processor has VNNI, instructions that multiply 8-bit integers exactly.
 
-    Return False if it is unknown: on other processors, and on systems without ``/proc/cpuinfo``.
+    Return False on other processors, and on systems without ``/proc/cpuinfo``.
     """
     if not computes_int8():
         return False

@@ -1,8 +1,9 @@
-"""Import ONNX Runtime with its telemetry off; always import it from here.
+"""Import ONNX Runtime with its telemetry off; always import it from this module.
 
-From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless this variable
-is set before the library starts. `onnxruntime.disable_telemetry_events()` is too late, because a device id is written
-first. A service that handles private answers must not call home by default. To send reports, set the variable to 0.
+From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless
+``ORT_DISABLE_TELEMETRY`` is set before the library loads. `onnxruntime.disable_telemetry_events()` comes too late,
+because the library writes a device ID first. A service that handles private answers must not call home by default. To
+send reports, set the variable to 0.
 """
 
 import os
@@ -22,14 +23,14 @@ __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 
 
 def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
-    """Return the options of a session on CPUs, with exact products of 8-bit integers.
+    """Return the options for a session on CPUs that multiplies 8-bit integers exactly.
 
-    x86 processors without VNNI add pairs of 8-bit products in 16 bits, which saturates silently; these options choose
-    an exact kernel there. Processors with VNNI must not get it: their own kernel is exact and faster, and ONNX Runtime
-    would still rewrite their graphs.
+    x86 processors without VNNI add pairs of 8-bit products in 16 bits, and the sum saturates silently. For these
+    processors, the options select an exact kernel. Processors with VNNI keep the default kernel, which is exact and
+    faster; with the option, ONNX Runtime would still rewrite their graphs.
 
-    Threads that spin wake faster, but keep their cores busy. Do not set spinning again in the options, or ONNX Runtime
-    writes a warning to standard error.
+    Spinning is off because threads that spin while they wait keep their cores busy. If you set it again in the options,
+    ONNX Runtime writes a warning to standard error.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -41,17 +42,17 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Open a judge's graph with its weights; `options` come from `cpu_session_options`, and may be extended.
+    """Open a judge's graph with its weights; `options` extend those from `cpu_session_options`.
 
     Raises:
-        Exception: ONNX Runtime cannot open it; its errors share no narrower base.
+        Exception: ONNX Runtime cannot open the graph; its errors share no narrower base class.
     """
     source: Path | bytes = path
     if not has_vnni():
-        import onnx  # noqa: PLC0415 - a judge starts faster without it
+        import onnx  # noqa: PLC0415 - most processors do not need this slow import
 
-        # For exact products ONNX Runtime makes the weights unsigned, and fails if several products share one zero
-        # point. All products of a judge do. Their zero point is 0, the default, so it can be removed.
+        # For exact products, ONNX Runtime makes the weights unsigned, and fails if several products share one zero
+        # point. A judge's products all share one. It is 0, the default, so we can remove it.
         model = onnx.load(path, load_external_data=False)
         unused = {node.input.pop() for node in model.graph.node if _has_weight_zero(node)}
         for initializer in [value for value in model.graph.initializer if value.name in unused]:
@@ -62,5 +63,5 @@ def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.In
 
 
 def _has_weight_zero(node: "NodeProto") -> bool:
-    """Return True for a product whose last input is the zero point of its weights."""
+    """Return True if `node` is a product whose last input is its weights' zero point."""
     return node.op_type == "MatMulIntegerToFloat" and len(node.input) == 6

@@ -1,4 +1,4 @@
-"""Run `python -m gradewire_triton`, the process of a detached server."""
+"""Run `gradewire triton` as `python -m gradewire_triton`, the process of a detached server."""
 
 from gradewire_triton.cli import triton
 

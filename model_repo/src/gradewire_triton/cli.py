@@ -33,7 +33,7 @@ _STATE = click.option(
     type=_DIRECTORY,
     default=default_state,
     show_default="in the user's state directory",
-    help="Directory for log and backends; one server at a time can use it.",
+    help="Directory for log and backends. Only one server at a time can use it.",
 )
 _ENVIRONMENT = click.option(
     "--environment",
@@ -45,13 +45,13 @@ _ENVIRONMENT = click.option(
 
 
 class _StopRequestedError(Exception):
-    """An exception for a signal that stops the server."""
+    """An exception that SIGINT and SIGTERM raise to stop the server."""
 
 
 def run_in_foreground(
     environment: TritonEnvironment, options: ServerOptions, state: StateDirectory, ready: Callable[[Addresses], None]
 ) -> None:
-    """Run a server until SIGINT or SIGTERM, then clean up; call `ready` once its models are ready.
+    """Run a server until SIGINT or SIGTERM, then clean up; call `ready` when all models are ready.
 
     Raises:
         TritonStartError: The server did not start, or stopped by itself.
@@ -76,7 +76,7 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
     """Start ``gradewire triton up ARGUMENTS`` as a separate process and wait until its server is ready.
 
     Raises:
-        TritonStartError: The server did not start; the message is its output.
+        TritonStartError: The server did not start; the message is the process's output.
     """
     state.path.mkdir(parents=True, exist_ok=True)
     output = state.path / "up.log"
@@ -94,7 +94,7 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
 
 
 def stop_detached(state: StateDirectory) -> bool:
-    """Stop the process that runs a server in `state`; return False without one.
+    """Stop the process that runs a server in `state`; return False if no server runs.
 
     Raises:
         TritonStartError: The process does not stop.
@@ -112,7 +112,7 @@ def stop_detached(state: StateDirectory) -> bool:
 
 
 def _raise_on_signals() -> None:
-    # Only once, because a second signal must not cut the orderly shutdown short.
+    # Ignore further signals, because they must not interrupt the orderly shutdown.
     def stop(_number: int, _frame: FrameType | None) -> None:
         for name in _STOP_SIGNALS:
             signal.signal(name, signal.SIG_IGN)
@@ -147,18 +147,16 @@ def install(environment: Path) -> None:
     "repository",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=default_repository,
-    show_default="as in gradewire models",
+    show_default="the same as for gradewire models",
     help="Triton model repository.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Triton needs no token, so everyone who reaches it can use it.",
+    help="Address to listen on. Triton has no authentication, so everyone who can connect can use it.",
 )
-@click.option(
-    "--grpc-port", default=8001, show_default=True, help="Port for gRPC; 0 for a free one, as for the other ports."
-)
+@click.option("--grpc-port", default=8001, show_default=True, help="Port for gRPC. For each port, 0 means a free one.")
 @click.option("--http-port", default=8000, show_default=True)
 @click.option("--metrics-port", default=8002, show_default=True)
 @click.option(
@@ -174,9 +172,9 @@ def install(environment: Path) -> None:
 @_ENVIRONMENT
 @without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
-    """Start Triton with the built MODELs, by default all that need no GPU.
+    """Start Triton with the built MODELs; by default, all that need no GPU.
 
-    Ctrl-C or SIGTERM stops it after its running requests. Killing this process stops Triton as well.
+    Press Ctrl-C or send SIGTERM to stop Triton after its running requests. Triton also stops if this process is killed.
     """
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():
@@ -193,7 +191,7 @@ def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **
 @_STATE
 @without_traceback(OSError, ValueError)
 def down(state: Path) -> None:
-    """Stop the server of --state and wait until it has stopped."""
+    """Stop the server in --state and wait until it has stopped."""
     if not stop_detached(StateDirectory(state)):
         raise click.ClickException(f"no Triton server runs in {state}")
     click.echo("Triton is stopped")
@@ -203,13 +201,13 @@ def down(state: Path) -> None:
 @_STATE
 @without_traceback(OSError, ValueError)
 def status(state: Path) -> None:
-    """Show the addresses of the server of --state; the exit code is 3 if it is not ready."""
+    """Show the addresses of the server in --state; exit with 3 if the server is not ready."""
     addresses = StateDirectory(state).addresses()
     if addresses is None:
         raise _UnreachableError(f"no Triton server is ready in {state}")
     reason = why_not_ready(addresses, timeout_s=3.0)
     if reason:
-        raise _UnreachableError(f"the Triton server of {state} is not ready: {reason}. See its log: {addresses.log}")
+        raise _UnreachableError(f"the Triton server in {state} is not ready: {reason}. See its log: {addresses.log}")
     _show(addresses)
 
 

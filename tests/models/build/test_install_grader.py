@@ -59,9 +59,7 @@ def test_it_is_what_its_description_says(repository: Path) -> None:
     checks = verify_built(repository, "tiny-grader", None)
     assert [check.name for check in checks if not check.passed] == []
     assert {"logits", "batch invariance"} <= {check.name for check in checks}
-    assert model.remarks == (
-        "reads question, reference and answer together; for metric grader, and inside correctness",
-    )
+    assert model.remarks == ("reads question, reference and answer together; for the metrics grader and correctness",)
 
 
 def test_the_answer_has_its_own_token_type(repository: Path) -> None:
@@ -106,7 +104,7 @@ def test_a_broken_graph_does_not_pass(tmp_path: Path) -> None:
             "weight should be float32 [1, 24]",
         ),
         ({"weight": np.zeros((1, 24), np.float16), "bias": np.zeros(1, np.float32)}, "found float16"),
-        ({"weight": np.zeros((1, 24), np.float32)}, "should hold weight and bias, found weight"),
+        ({"weight": np.zeros((1, 24), np.float32)}, "should contain weight and bias, not weight"),
         ({"weight": np.full((1, 24), np.nan, np.float32), "bias": np.zeros(1, np.float32)}, "NaN or infinite"),
     ],
 )

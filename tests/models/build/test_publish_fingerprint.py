@@ -63,7 +63,7 @@ def test_a_graph_that_cannot_have_a_fingerprint_is_refused() -> None:
     elsewhere.graph.initializer[0].data_location = TensorProto.EXTERNAL
     for graph, says in (
         (named, "already"),
-        (elsewhere, "other files"),
+        (elsewhere, "separate files"),
         (make_graph(inputs="tokens_of_text"), "no input input_ids"),
         (make_graph(opset=14), "opset below 15"),
     ):

@@ -204,7 +204,7 @@ def test_a_model_of_no_catalog_is_renewed_by_name(directory: Path) -> None:
     sound.parameters["gradewire.catalog_version"].string_value = "0"  # it is in no catalog indeed
     assert found == sound
     again = run("build", NAME, "--model-repository", directory.parent)
-    assert "already there" in again.output
+    assert "already built" in again.output
     assert "rewritten" not in again.output
     assert run("build", NAME, "--instances", 4, "--threads", 2, "--model-repository", directory.parent).exit_code == 0
     assert served(directory) == (4, "2")

@@ -79,7 +79,7 @@ def test_models_of_their_own_have_no_recipe_and_strict_limits() -> None:
         ('name = "half"', 'name = "all-MiniLM-L6-v2"', "listed twice"),
         ('name = "half"', "", "name is missing"),
         ('base = "all-MiniLM-L6-v2"', 'base = "ember-v1"', "base should be a .*model"),
-        ('numeric_class = "half-cpu"', 'numeric_class = "fp32-cpu"', "caches mix"),
+        ('numeric_class = "half-cpu"', 'numeric_class = "fp32-cpu"', "mix their vectors"),
         ('digest = ""', 'digest = "0"', "64 lower-case hex"),
         ('digest = ""', 'digest = ""\ndims = 3', "dims is unknown"),
         ('method = "rounding"', "", "method is missing"),

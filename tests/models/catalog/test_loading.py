@@ -103,9 +103,9 @@ def test_every_encoder_says_what_bertscore_takes() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("layer = 6\n", "layer = 2\n", "layers that are no outputs; outputs are .3, 4, 5, 6."),
+        ("layer = 6\n", "layer = 2\n", "layers that are not outputs; outputs are .3, 4, 5, 6."),
         ("3 = [0.3764, 0.3754, 0.3716]", "3 = [0.3764]", "bertscore.baselines.3.1 is missing"),
-        ("3 = [0.3764, 0.3754, 0.3716]", "2 = [0.3764, 0.3754, 0.3716]", "no outputs"),
+        ("3 = [0.3764, 0.3754, 0.3716]", "2 = [0.3764, 0.3754, 0.3716]", "not outputs"),
         ("dims = 384", "", "dims"),
         ("dims = 384", 'dims = "384"', "dims should be a valid integer, not '384'"),
         ("dims = 384", "dims = true", "dims should be a valid integer"),

@@ -35,7 +35,7 @@ def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
     repository = build_tiny_grader(tmp_path)
     listed = run("list", "--model-repository", repository).output
     assert "tiny-grader (grader): not in the catalog, adapter on tiny-bert, digest " in listed
-    assert "  reads question, reference and answer together; for metric grader, and inside correctness" in listed
+    assert "  reads question, reference and answer together; for the metrics grader and correctness" in listed
     assert "grader-mini (grader, default): " in listed
     assert "one logit, at most 256 tokens" in listed
     verified = run("verify", "--model-repository", repository)
@@ -52,7 +52,7 @@ def test_a_grader_is_built_for_cpus_alone() -> None:
 def test_build_finds_what_is_there(minilm: Path) -> None:
     result = run("build", "--model-repository", minilm)
     assert result.exit_code == 0
-    assert "all-MiniLM-L6-v2: already there" in result.output
+    assert "all-MiniLM-L6-v2: already built" in result.output
 
 
 def test_verify_shows_every_check(tiny_repository: Path) -> None:

@@ -30,7 +30,7 @@ def test_list_says_what_is_there_how_to_get_the_rest_and_what_to_know(tmp_path: 
 def test_build_finds_what_is_there_and_says_what_it_is_good_for() -> None:
     result = run("build", NAME, "--form", "both", "--judge-repository", smollm2_repository())
     assert result.exit_code == 0
-    assert f"{NAME}: already there" in result.output
+    assert f"{NAME}: already built" in result.output
     assert "only for testing the setup" in result.output
 
 

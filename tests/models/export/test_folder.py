@@ -88,7 +88,7 @@ def swap_weights(directory: Path, name: str) -> None:
         (lambda at: write(at / "sentence_bert_config.json", {"transformer_task": "fill-mask"}), "'fill-mask'"),
         (
             lambda at: write(at / "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": "x"}),
-            "default_prompt_name 'x' is no prompt",
+            "default_prompt_name 'x' is not a prompt",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_what_is_neither_directory_nor_id_is_refused_without_a_network(
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")  # beside a checkout there may be anything
-    with pytest.raises(ExportError, match="neither a directory nor a model id"):
+    with pytest.raises(ExportError, match="neither a directory nor a hub ID"):
         find_source(wanted)
 
 
@@ -190,7 +190,7 @@ def test_a_plain_folder_has_no_pooling(tmp_path: Path) -> None:
         ([TRANSFORMER, POOLING], {"pooling_mode": "weightedmean"}, "pools by weightedmean"),
         ([TRANSFORMER, POOLING], {"pooling_mode": ["cls", "mean"]}, "pools by cls and mean"),
         ([TRANSFORMER, POOLING], {}, "pools by nothing"),
-        ([TRANSFORMER, POOLING], [], "should hold a JSON object"),
+        ([TRANSFORMER, POOLING], [], "should contain a JSON object"),
     ],
 )
 def test_what_the_graph_cannot_express_is_refused_by_name(

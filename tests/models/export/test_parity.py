@@ -40,7 +40,7 @@ def failed(checks: list[Check]) -> list[str]:
 
 def test_a_right_graph_passes_whatever_stands_in_the_padding(model: BuiltModel, golden: Golden, tmp_path: Path) -> None:
     checks = check(model, golden, tmp_path)
-    assert [one.name for one in checks] == ["sentences as in torch", "tokens as in torch", "empty rows"]
+    assert [one.name for one in checks] == ["sentence vectors match torch", "token vectors match torch", "empty rows"]
     assert failed(checks) == []
     assert f"{len(golden.ids)} texts of 1 to {model.max_tokens} tokens" in checks[0].detail
 
@@ -48,7 +48,7 @@ def test_a_right_graph_passes_whatever_stands_in_the_padding(model: BuiltModel, 
 def test_a_graph_that_attends_to_padding_fails(model: BuiltModel, golden: Golden, tmp_path: Path) -> None:
     # The bias that keeps padding out of attention becomes next to nothing.
     checks = check(model, golden, tmp_path, "masked", "tiny")
-    assert failed(checks) == ["sentences as in torch", "tokens as in torch"]
+    assert failed(checks) == ["sentence vectors match torch", "token vectors match torch"]
 
 
 @pytest.mark.parametrize("shift", [2e-4, np.nan])
@@ -57,10 +57,10 @@ def test_vectors_off_by_more_than_the_limit_fail(
 ) -> None:
     sentences = golden.sentences.copy()
     sentences[3, 5] += shift
-    assert failed(check(model, replace(golden, sentences=sentences), tmp_path)) == ["sentences as in torch"]
+    assert failed(check(model, replace(golden, sentences=sentences), tmp_path)) == ["sentence vectors match torch"]
     tokens = {layer: rows.copy() for layer, rows in golden.tokens_by_layer.items()}
     tokens[1][7, 2] += shift * np.sqrt(np.mean(tokens[1] ** 2))
-    assert failed(check(model, replace(golden, tokens_by_layer=tokens), tmp_path)) == ["tokens as in torch"]
+    assert failed(check(model, replace(golden, tokens_by_layer=tokens), tmp_path)) == ["token vectors match torch"]
 
 
 def test_token_vectors_are_measured_in_units_of_their_size(model: BuiltModel, golden: Golden, tmp_path: Path) -> None:

@@ -65,7 +65,11 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     plan = make_plan(folder, ExportOptions(), LOCAL)
     assert plan.max_tokens == 512
     cut, prompts, licence = notes_on(folder, ExportOptions())
-    assert ["512 tokens of 8192" in cut, "prompts for query" in prompts, "licence is unknown" in licence] == [True] * 3
+    assert [
+        "may have 8192" in cut,
+        "prompts for query" in prompts,
+        "licence is unknown" in licence,
+    ] == [True] * 3
     settled = ExportOptions(prefix="", max_tokens=8192, licence="mit")
     assert notes_on(folder, settled) == []
     assert make_plan(folder, settled, LOCAL).max_tokens == 8192
@@ -77,7 +81,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
         (replace(FOLDER, pooling=None), ExportOptions(), LOCAL, r"--pooling mean\|cls\|last\|pooler"),
         (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "with --name"),
         (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "with --name"),
-        (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "model of the catalog"),
+        (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "name of a catalog model"),
         (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "leaves a prompt's tokens out"),
     ],
 )

@@ -116,7 +116,7 @@ def change_format(directory: Path) -> None:
         (lambda directory: (directory / "judge.json").write_text("[1]", encoding="utf-8"), "judge.json is invalid"),
         (lambda directory: (directory / "judge.json").write_bytes(b"\xff{"), "codec can't decode"),
         (change_value, "was changed after the build"),
-        (change_format, "another format"),
+        (change_format, "different format"),
     ],
 )
 def test_a_broken_one_is_told_once_and_left_out(

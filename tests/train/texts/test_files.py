@@ -112,7 +112,7 @@ def test_an_example_without_negatives_is_one(tmp_path: Path) -> None:
 def test_an_empty_file_is_no_training_set(tmp_path: Path) -> None:
     path = tmp_path / "examples.jsonl"
     path.write_text("\n", encoding="utf-8")
-    with pytest.raises(TrainingError, match="holds no example"):
+    with pytest.raises(TrainingError, match="contains no example"):
         read_examples(path)
 
 

@@ -100,7 +100,7 @@ def test_the_generator_still_makes_what_sfve_mini_was_trained_on(generator: Gene
 
 def test_what_can_never_be_made_ends_with_advice(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "_kinds", {"names": ((lambda _rng: None, 1.0),)})
-    with pytest.raises(TrainingError, match="too little to make examples of names"):
+    with pytest.raises(TrainingError, match="too few words for examples of names"):
         generator.example("names", 0, seed=1)
 
 

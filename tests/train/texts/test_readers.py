@@ -42,9 +42,9 @@ def question(row: Row) -> str:
         ('{"q": "x"}', r"field .question. is missing \(fields: 'q'\)"),
         (json.dumps({"k" * 5_000: 1}), r"\(fields: 'k{39}\)"),
         ('{"question": "\\ud800"}', "not JSON in UTF-8 .unexpected end of hex escape"),
-        ('{"question": 3}', 'field "question": should be a text, not int'),
+        ('{"question": 3}', 'field "question": should be a string, not int'),
         ('{"question": " \\u0000 "}', 'field "question" is blank'),
-        (json.dumps({"question": "x" * 2001}), "2001 characters, but at most 2000"),
+        (json.dumps({"question": "x" * 2001}), "2001 characters, but the maximum is 2000"),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -67,7 +67,7 @@ def test_bad_lines_are_left_out_and_counted_when_asked(tmp_path: Path, caplog: p
 def test_a_file_without_a_good_line_is_an_error(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(content)
-    with pytest.raises(TrainingError, match=rf"holds no usable line: {message}"):
+    with pytest.raises(TrainingError, match=rf"contains no usable line: {message}"):
         list(read(path, question, skip_bad_lines=True))
 
 
@@ -149,7 +149,7 @@ def test_triplets_under_other_names(tmp_path: Path) -> None:
         (pair("a", "b", "maybe"), 'field "label": should be entailment, neutral, contradiction, 0, 1 or 2'),
         (pair("a", "b", None), 'field "label"'),
         ({"premise": "a", "label": 0}, 'field "hypothesis" is missing'),
-        ({"anchor": "a", "positive": "b", "negatives": "c"}, 'field "negatives": should be a list of texts'),
+        ({"anchor": "a", "positive": "b", "negatives": "c"}, 'field "negatives": should be a list of strings'),
         ({"anchor": "a"}, 'field "positive" is missing'),
     ],
 )
@@ -198,10 +198,10 @@ def test_one_answer_annotators_objects_and_other_names_of_fields(tmp_path: Path)
     ("entry", "message"),
     [
         ({"question": "what"}, 'field "answer" is missing'),
-        ({"question": "what", "answers": "sofa"}, 'field "answers": should be a list of texts'),
-        ({"question": "what", "answers": []}, 'field "answers": should be a list of texts'),
-        ({"question": "what", "answers": ["sofa", None]}, 'field "answers": should be a text, not NoneType'),
-        ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but at most 1000"),
+        ({"question": "what", "answers": "sofa"}, 'field "answers": should be a list of strings'),
+        ({"question": "what", "answers": []}, 'field "answers": should be a list of strings'),
+        ({"question": "what", "answers": ["sofa", None]}, 'field "answers": should be a string, not NoneType'),
+        ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but the maximum is 1000"),
     ],
 )
 def test_a_wrong_field_is_named_questions(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:

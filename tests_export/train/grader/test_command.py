@@ -71,7 +71,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
         patched.setattr(command, "TrainingConsole", Impatient)
         assert call(wide_folder, tmp_path / "parts", "--rows", rows_file).exit_code == 130
     other = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume", "--half", "a")
-    assert "belongs to another training" in other.output
+    assert "belongs to a different training" in other.output
     resumed = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume")
     whole = call(wide_folder, tmp_path / "whole", "--rows", rows_file)
     assert (resumed.exit_code, whole.exit_code) == (0, 0), resumed.output
@@ -82,9 +82,9 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "there is no row to train on"),
-        (("--leave-out-fold", "3/2"), "should have the form K/N"),
-        (("--leave-out-fold", "1"), "should have the form K/N"),
+        ((), "there are no rows to train on"),
+        (("--leave-out-fold", "3/2"), "should have the format K/N"),
+        (("--leave-out-fold", "1"), "should have the format K/N"),
         (("--rank", "0"), "--rank should be greater than or equal to 1"),
         (("--smoothing", "0.7"), "--smoothing should be less than or equal to 0.5"),
         (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini)"),

@@ -65,7 +65,7 @@ def test_half_a_grader_is_none(kept: str, wide: TrainedEncoder, tmp_path: Path) 
     for path in tmp_path.glob("*.safetensors"):
         if path.name != kept:
             path.unlink()
-    with pytest.raises(TrainingError, match=r"--start: .* holds no grader"):
+    with pytest.raises(TrainingError, match=r"--start: .* contains no grader"):
         grader.start_from(tmp_path)
 
 
@@ -74,12 +74,12 @@ def test_a_grader_of_another_rank_is_refused(wide: TrainedEncoder, wide_folder: 
 
     trained(wide).save(TRAINING, tmp_path)
     other = Grader(load_base(str(wide_folder), max_tokens=256), replace(TRAINING, rank=3))
-    with pytest.raises(TrainingError, match="with another base, rank or targets"):
+    with pytest.raises(TrainingError, match="base, rank or targets"):
         other.start_from(tmp_path)
 
 
 def test_a_base_of_too_few_tokens_is_refused(encoder: TrainedEncoder) -> None:
-    with pytest.raises(TrainingError, match="reads fewer tokens than the 256"):
+    with pytest.raises(TrainingError, match="accepts fewer tokens than the 256"):
         Grader(encoder, TRAINING)
 
 

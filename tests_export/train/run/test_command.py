@@ -105,7 +105,7 @@ def test_the_card_names_the_files_of_texts_as_the_command_has_them(base_folder: 
 def test_tasks_that_the_recipe_counts_0_of_are_named(base_folder: Path, tmp_path: Path) -> None:
     found = call(base_folder, tmp_path / "out", "--recipe", "sfve-mini", "--only", "nli")
     assert found.exit_code == 1
-    assert "nli all have 0 examples. Give one a number under [texts]" in found.output
+    assert "nli all have 0 examples. Set a number under [texts]" in found.output
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
@@ -166,8 +166,8 @@ def test_what_a_run_that_was_killed_left_goes_with_the_next_one(
         (("--temperature", "nan"), "--temperature should be a finite number"),
         (("--only", "number"), "only: unknown task 'number'"),
         (("--resume",), "Start without --resume"),
-        (("--base", "nothing"), "neither a model of the catalog"),
-        (("--dev", "ONE_LABEL"), "every part has only one label"),
+        (("--base", "nothing"), "neither a catalog model"),
+        (("--dev", "ONE_LABEL"), "all labels in a part are equal"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(

@@ -127,7 +127,7 @@ def test_another_training_does_not_go_on_from_a_checkpoint(
     base_folder: Path, examples: list[Example], tmp_path: Path
 ) -> None:
     run(base_folder, examples, tmp_path, stop=After(1))
-    with pytest.raises(TrainingError, match="belongs to another training"):
+    with pytest.raises(TrainingError, match="belongs to a different training"):
         run(base_folder, examples[:-1], tmp_path, resume=True)
 
 

@@ -86,7 +86,7 @@ def test_another_base_does_not_go_on(run: Run, monkeypatch: pytest.MonkeyPatch) 
         init(self, model, pooling, tokenizer, replace(base, weights_sha256="0" * 64))
 
     monkeypatch.setattr(TrainedEncoder, "__init__", other)
-    with pytest.raises(TrainingError, match="belongs to another training"):
+    with pytest.raises(TrainingError, match="belongs to a different training"):
         run("parts", resume=True)
 
 

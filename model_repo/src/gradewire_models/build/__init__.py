@@ -1,1 +1,1 @@
-"""Build and verify models. Imports onnx, onnxruntime and safetensors, so the server never imports it."""
+"""Build and verify models. The server never imports this package, which needs onnx, onnxruntime and safetensors."""

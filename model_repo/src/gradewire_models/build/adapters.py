@@ -1,4 +1,4 @@
-"""Low-rank adapters (Hu et al. 2021): read their configuration, merge them into weights, describe a user's own."""
+"""Read low-rank adapters (Hu et al. 2021), merge them into weights, and describe models with a user's adapter."""
 
 import hashlib
 import json
@@ -28,8 +28,8 @@ from gradewire_models.repository.digest import file_sha256
 
 MAX_CONFIG_BYTES = 1 << 20
 
-# These fields decide how an adapter was trained, or name versions and paths; they do not change its output.
-_OF_NO_CONSEQUENCE = frozenset(
+# These fields describe the training, or name versions and paths. They do not change the adapter's output.
+_IGNORED_FIELDS = frozenset(
     {
         "auto_mapping",
         "ensure_weight_tying",
@@ -52,11 +52,11 @@ Array = NDArray[np.float32]
 Low = NDArray[np.float64]
 
 MAX_ADAPTER_BYTES = 1 << 28
-"""Bytes of an adapter file, at most. A usual rank takes some MB; a larger file was not made for these encoders."""
+"""Maximum size of an adapter file in bytes. With a usual rank, an adapter for these encoders has a few MB."""
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
-# Some checkpoints carry a dense layer over the first token. Our vectors do not use it.
+# Some checkpoints contain a pooler, a dense layer over the first token. Our vectors do not use it.
 _UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
 
 _PICKLE = "adapter_model.bin"
@@ -68,16 +68,17 @@ _Layer = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """The settings of an adapter_config.json that decide what an adapter computes.
+    """The settings in adapter_config.json that determine an adapter's output.
 
     Attributes:
-        peft_type: The only kind that can be merged.
-        r: Rank: columns of one matrix and rows of the other.
-        lora_alpha: Factor; the product of the two matrices is multiplied with lora_alpha / r.
-        target_modules: Ends of the names of the adapted layers.
-        layers_to_transform: Adapted encoder layers, counted from 0; None for all.
-        init_lora_weights: Initialisation. Others (pissa, olora, eva, …) change the base's weights as well.
-        base_model_name_or_path: Base that the file names: a name, an id of a hub or a path.
+        peft_type: The only adapter type that can be merged.
+        r: The rank, which is the number of rows in one matrix and of columns in the other.
+        lora_alpha: Scaling factor. The product of the two matrices is multiplied by lora_alpha / r.
+        target_modules: Suffixes of the adapted layers' names.
+        layers_to_transform: Adapted encoder layers, counted from 0. None means all.
+        init_lora_weights: Initialisation method. Unlisted methods (pissa, olora, eva, …) also change the base's
+            weights.
+        base_model_name_or_path: The base's name, hub ID or path.
     """
 
     peft_type: Literal["LORA"]
@@ -90,30 +91,31 @@ class AdapterConfig:
 
     @property
     def scale(self) -> float:
-        """The factor of the matrices' product."""
+        """The factor by which the matrices' product is multiplied."""
         return self.lora_alpha / self.r
 
     @property
     def layers(self) -> tuple[int, ...] | None:
-        """Adapted encoder layers, counted from 0; None for all."""
+        """The adapted encoder layers, counted from 0. None means all."""
         given = self.layers_to_transform
         return (given,) if isinstance(given, int) else given
 
-    def wants(self, module: str, layer: int) -> bool:
+    def adapts(self, module: str, layer: int) -> bool:
         """Return True if the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
-        of_a_layer = self.layers is None or layer in self.layers
-        return of_a_layer and any(module == end or module.endswith(f".{end}") for end in self.target_modules)
+        in_layers = self.layers is None or layer in self.layers
+        return in_layers and any(module == end or module.endswith(f".{end}") for end in self.target_modules)
 
 
 def read_adapter_config(path: Path) -> AdapterConfig:
     """Read an adapter_config.json.
 
     Raises:
-        BuildError: The file is missing or invalid, or sets a field that cannot be merged; the message names the field.
+        BuildError: The file is missing or invalid, or sets a field that this module cannot merge; the message names the
+            field.
     """
     settings = read_json_object(path)
     config = _read(AdapterConfig, settings, path)
-    known = {each.name for each in fields(AdapterConfig)} | _OF_NO_CONSEQUENCE
+    known = {each.name for each in fields(AdapterConfig)} | _IGNORED_FIELDS
     for name, value in settings.items():
         if name not in known and value not in _OFF:
             shown = json.dumps(value)[:_SHOWN_CHARACTERS]
@@ -129,37 +131,38 @@ def _read(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Read a small JSON file that holds an object.
+    """Read a small JSON file that contains an object.
 
     Raises:
-        BuildError: The file cannot be read, is larger than `MAX_CONFIG_BYTES` or holds no object.
+        BuildError: The file cannot be read, is larger than `MAX_CONFIG_BYTES` or does not contain an object.
     """
     try:
         if (size := path.stat().st_size) > MAX_CONFIG_BYTES:
-            raise BuildError(f"{path} has {size} bytes, but at most {MAX_CONFIG_BYTES} are read")
+            raise BuildError(f"{path} has {size} bytes, but the maximum is {MAX_CONFIG_BYTES}")
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
     if not isinstance(found, dict):
-        raise BuildError(f"{path} should hold a JSON object")
+        raise BuildError(f"{path} should contain a JSON object")
     return found
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Return an encoder's weights, float32 by name, with the adapter in `directory` merged into copies of them.
+    """Return an encoder's weights, float32 by name, with the adapter in `directory` merged in.
 
-    `linears` has the encoder layer, from 0, of every linear layer of the graph, by its name.
+    `tensors` stays unchanged. `linears` maps the name of each linear layer in the graph to its encoder layer, counted
+    from 0.
 
     Raises:
-        BuildError: The adapter is invalid, cannot be merged, or belongs to other weights; the message names file and
-            field.
+        BuildError: The adapter is invalid, cannot be merged, or belongs to different weights; the message names file
+            and field.
     """
     config = read_adapter_config(directory / ADAPTER_CONFIG)
-    wanted = [name for name, layer in linears.items() if config.wants(name, layer)]
+    wanted = [name for name, layer in linears.items() if config.adapts(name, layer)]
     if not wanted:
         raise BuildError(
             f"{directory / ADAPTER_CONFIG}: target_modules {list(config.target_modules)} in layers "
-            f"{'all' if config.layers is None else list(config.layers)} are none of this encoder's"
+            f"{'all' if config.layers is None else list(config.layers)} match no linear layer of this encoder"
         )
     path = directory / ADAPTER_WEIGHTS
     absent = [name for name in wanted if f"{name}.weight" not in tensors]
@@ -171,12 +174,12 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
     for name, (narrow, wide) in pairs.items():
         merged[f"{name}.weight"] = _merge(tensors[f"{name}.weight"], narrow, wide, config.scale)
         if not np.isfinite(merged[f"{name}.weight"]).all():
-            raise BuildError(f"{path}: {name} grows beyond what float32 holds when it is merged")
+            raise BuildError(f"{path}: {name} exceeds the range of float32 when it is merged")
     return merged
 
 
 def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
-    # Sum rank by rank: a BLAS sums in another order on another machine, and the bytes must not change.
+    # Sum rank by rank, because the order in which a BLAS sums depends on the machine, and the bytes must not.
     total = np.zeros(weight.shape, np.float64)
     for row, column in zip(narrow, wide.T, strict=True):
         total += column[:, None] * row
@@ -200,9 +203,9 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
     try:
         if (size := path.stat().st_size) > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {size} bytes, but at most {MAX_ADAPTER_BYTES} are read. Name an adapter, not a whole model"
+                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Name an adapter, not a whole model"
             )
-        # Check sizes and types before anything is read into memory.
+        # Check sizes and types before reading the tensors into memory.
         with safe_open(str(path), framework="np") as file:
             names = set(file.keys())
             odd = sorted(name for name in names - set(expected) if not name.startswith(_UNREAD_TENSORS))
@@ -217,20 +220,20 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
                 if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
                         f"{path}: {name} should be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
-                        f"{list(tensor.get_shape())}: {ADAPTER_CONFIG} has another rank or base"
+                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} names a different rank or base"
                     )
             tensors = {name: file.get_tensor(name).astype(np.float64) for name in expected}
     except (OSError, SafetensorError) as error:
         raise BuildError(f"cannot read the adapter {path}: {error}") from error
     for name, values in tensors.items():
         if not np.isfinite(values).all():
-            raise BuildError(f"{path}: {name} holds NaN or infinite values")
+            raise BuildError(f"{path}: {name} contains NaN or infinite values")
     return tensors
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """The part of ``gradewire.json`` that describes a model."""
+class _ModelFields:
+    """The fields of ``gradewire.json`` that describe a model."""
 
     base: str | None = None
     base_sha256: str | None = None
@@ -243,12 +246,13 @@ class _Said:
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
     """Describe the model that `base` becomes with the adapter in `directory`.
 
-    Without `name`, the model has the directory's name. ``gradewire.json`` next to PEFT's two files may give base,
-    licence, max_tokens and text_form; ``gradewire models train sfve`` writes it. Without it, texts are as long as the
-    base's and the licence is unknown. The text_form ``"grader"`` makes a grader, whose head lies in the same directory.
+    Without `name`, the model gets the directory's name. ``gradewire.json`` next to PEFT's two files may set base,
+    licence, max_tokens and text_form; ``gradewire models train`` writes this file. Without the file, max_tokens is the
+    base's and the licence is unknown. The text_form ``"grader"`` makes a grader; its head must be in the same
+    directory.
 
     Raises:
-        BuildError: The directory holds no adapter that can be merged into `base`, or the name cannot be used.
+        BuildError: The directory contains no adapter that can be merged into `base`, or the name cannot be used.
     """
     directory = directory.resolve()
     name = name or directory.name
@@ -262,9 +266,9 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     _check_base(directory / ADAPTER_CONFIG, config, base)
     path = directory / ADAPTER_METADATA
-    said = _read(_Said, read_json_object(path), path) if path.exists() else _Said()
+    said = _read(_ModelFields, read_json_object(path), path) if path.exists() else _ModelFields()
     if said.base not in {None, base.name}:
-        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name that base")
+        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name {said.base} as the base")
     if said.base_sha256 not in {None, base.files["model.safetensors"]}:
         raise BuildError(f"{path}: base_sha256 does not match the weights of {base.name} in the catalog")
     kind = "grader" if said.text_form == "grader" else "encoder"
@@ -298,7 +302,7 @@ def bring_adapter(adapter: AdapterSource, target: Path) -> None:
 
     Raises:
         BuildError: A file is missing or too large.
-        DigestMismatchError: A file is not the pinned one, or changed since it was described.
+        DigestMismatchError: A file differs from the pinned one, or changed after the model was described.
         OSError: `target` cannot be written.
     """
     _check_files(adapter.directory, tuple(adapter.files))
@@ -320,7 +324,7 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
             raise BuildError(f"{directory} is not an adapter in PEFT's format{of}: {name} is missing{hint}")
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {path.stat().st_size} bytes, but at most {MAX_ADAPTER_BYTES} are read. "
+                f"{path} has {path.stat().st_size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. "
                 "Name an adapter, not a whole model"
             )
 
@@ -329,6 +333,6 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     said = config.base_model_name_or_path or ""
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name that base, or correct "
-            "the field if the adapter was trained on {base.origin}"
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name the base that the "
+            f"adapter was trained on, or correct the field if that is {base.origin}"
         )

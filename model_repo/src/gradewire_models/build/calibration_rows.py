@@ -1,4 +1,4 @@
-"""Texts to calibrate on, and the inputs of each matrix product for them, in numpy and float64."""
+"""Make calibration texts, and compute the inputs of each matrix product for them in numpy and float64."""
 
 import hashlib
 import math
@@ -22,10 +22,10 @@ Array64 = NDArray[np.float64]
 
 
 def calibration_texts(tokenizer: Path) -> list[str]:
-    """Return the texts for a model with this tokenizer.json; they are the same on every machine.
+    """Return calibration texts for a model with this tokenizer.json, the same on every machine.
 
     Raises:
-        BuildError: The vocabulary has no words to fill the frames with.
+        BuildError: The vocabulary has no words to fill the text templates with.
     """
     vocabulary = Tokenizer.from_file(str(tokenizer)).get_vocab(with_added_tokens=False)
     words = sorted(word for word in vocabulary if _WORD.fullmatch(word)) or sorted(vocabulary)
@@ -51,7 +51,7 @@ def _draw(text: int, place: int) -> int:
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Return the token ids of each text, int64 [tokens], with special tokens, cut at `max_tokens`."""
+    """Return each text's token ids, int64 [tokens], with special tokens and cut at `max_tokens`."""
     reader = Tokenizer.from_file(str(tokenizer))
     reader.no_padding()
     reader.enable_truncation(max_tokens)
@@ -61,11 +61,12 @@ def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDA
 def entering_rows(
     encoder: Encoder, model: CatalogModel, texts: Sequence[NDArray[np.int64]]
 ) -> Iterator[Mapping[str, Array64]]:
-    """Run `texts` through the encoder and yield the input rows of each layer's products.
+    """Run the encoder on `texts` and yield the input rows of each layer's products.
 
     Yields:
-        For each layer, by the last part of the product's name in the graph (``qkv``, ``attention_out``, ``up``,
-        ``down``): float64 [tokens of all texts, inputs], including the bias that the graph carries along in them.
+        One mapping for each layer. The keys are the last parts of the products' names in the graph: ``qkv``,
+        ``attention_out``, ``up`` and ``down``. The values are float64 [tokens of all texts, inputs]. If the graph adds
+        the next residual's bias to a product's input, so does this function.
     """
     ids = np.concatenate(texts)
     places = np.concatenate([np.arange(len(text)) for text in texts])
@@ -117,7 +118,7 @@ def _gelu(rows: Array64) -> Array64:
 
 
 def _erf(values: Array64) -> Array64:
-    # Abramowitz and Stegun 1964, 7.1.26: within 1.5e-7, from operations that round alike on all machines.
+    # Abramowitz and Stegun 1964, 7.1.26: an error of at most 1.5e-7, with the same rounding on every machine.
     size = np.abs(values)
     t = 1 / (1 + 0.3275911 * size)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

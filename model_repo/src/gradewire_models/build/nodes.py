@@ -1,4 +1,4 @@
-"""ONNX nodes under construction, and two layouts for the tokens of a batch (unpadded, padded)."""
+"""Add nodes to an ONNX graph, and lay out a batch's tokens without or with padding."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,16 +12,16 @@ from gradewire_models.build.weights import Array, Encoder
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# Penalty on the score of a position without a real token, in float32. The exponential is exactly 0, without overflow.
+# Penalty on the attention score of a position without a real token, in float32. Its exponential is exactly 0.
 _NO_TOKEN_PENALTY = 1e9
 
-# Penalty on the score of a padding position. The exponential is 0 in any precision, and float16 (up to 65504) holds it.
+# Penalty on the attention score of a padding position. It fits into float16, and its exponential is 0 there too.
 _PADDING_PENALTY = 3e4
 
 
 @dataclass(slots=True)
 class Nodes:
-    """Nodes in the order of computation and their constants; `float_type` is the type of weights and computation."""
+    """A graph's nodes, in the order of computation, and constants; `float_type` is the type of weights and results."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -53,19 +53,18 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class RealRows:
-    """Names of the tensors that translate between [real tokens, …] and padded forms; all indices are int64.
+    """A layout without padding: names of the tensors that convert between [real tokens, …] and padded shapes.
 
     Attributes:
-        nodes: Nodes that operators are added to.
-        real_rows: [real tokens], row of each real token in [batch * tokens].
-        real_places: [real tokens], position of each real token in its text, from 0.
-        padded_rows: [batch * tokens], row of each position among the real tokens; padding points at row 0.
+        nodes: The graph's nodes, to which the methods add operators.
+        real_rows: int64 [real tokens], row of each real token in [batch * tokens].
+        real_places: int64 [real tokens], position of each real token in its text, from 0.
+        padded_rows: int64 [batch * tokens], row of each position among the real tokens; 0 for padding.
         padded_shape: (batch, tokens, dims).
-        head_rows: Three of [batch, heads, tokens]: row of each query, key and value in [real tokens * 3 * heads,
-            width].
-        token_rows: [real tokens, heads], row of each token's head in [batch * heads * tokens, width].
-        score_bias: float32, added to attention scores: [batch, 1, 1, tokens], 0 or far below; or [batch, heads, tokens,
-            tokens] with the bias by distance.
+        head_rows: Three names, of int64 [batch, heads, tokens]: row of each query, key and value in [real tokens * 3 *
+            heads, width].
+        token_rows: int64 [real tokens, heads], row of each token's head in [batch * heads * tokens, width].
+        score_bias: Bias of the attention scores; see `write_score_bias`.
     """
 
     nodes: Nodes
@@ -108,7 +107,7 @@ class RealRows:
 
 
 def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
-    """Write the indices of the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
+    """Write the indices of a batch's real tokens, and shared constants (``zero``, ``one``, ``all`` …)."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
     nodes.ints("flat_shape", -1, model.dims)
@@ -124,7 +123,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
     count = nodes.op("CumSum", flat_mask, nodes.constant("axis_0", np.int64(0)), name="count")
     padded_rows = nodes.op("Mul", nodes.op("Sub", count, one, name="row"), flat_mask, name="padded_rows")
 
-    # One token holds 3 * heads rows of [real tokens * 3 * heads, width]: queries, keys, values.
+    # Each token has 3 * heads rows in [real tokens * 3 * heads, width]: first queries, then keys, then values.
     by_text = nodes.op("Concat", one, batch, one, tokens, name="by_text_shape", axis=0)
     token_of = nodes.op("Reshape", padded_rows, by_text, name="token_of")
     first = nodes.op("Mul", token_of, nodes.ints("rows_a_token", 3 * heads), name="first_head_row")
@@ -133,7 +132,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
     parts = nodes.split(every, nodes.ints("thirds", 1, 1, 1), "query_part", "key_part", "value_part", axis=0)
     head_rows = tuple(nodes.op("Squeeze", part, zero, name=f"{part}_rows") for part in parts)
 
-    # The way back: text, head, position.
+    # Rows for the way back from [batch * heads * tokens, width], which is ordered by text, head and position.
     text = nodes.op("Div", real_rows, tokens, name="text")
     text_rows = nodes.op("Mul", tokens, nodes.ints("heads", heads), name="rows_a_text")
     start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
@@ -152,10 +151,10 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write the bias of the attention scores: `masked` below 0 for a padding key, plus the bias by distance.
+    """Write the bias of the attention scores: -`masked` for a padding key, else 0, plus the bias by distance if any.
 
-    `nodes` holds the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float tensor,
-    [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    `nodes` must contain the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float
+    tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
     """
     mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
     below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")
@@ -176,10 +175,10 @@ def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, 
 
 @dataclass(frozen=True, slots=True)
 class EveryRow:
-    """Names of the tensors that translate between [batch * tokens, …] and [batch, heads, tokens, …].
+    """A layout with padding: names of tensors that convert between [batch * tokens, …] and [batch, heads, tokens, …].
 
     Attributes:
-        nodes: Nodes that operators are added to.
+        nodes: The graph's nodes, to which the methods add operators.
         tokens: Padded length, int64 [1].
         padded_shape: (batch, tokens, dims).
         split_shape: (batch, tokens, 3, heads, width).
@@ -227,7 +226,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes of a batch, and shared constants (``zero``, ``one`` …)."""
+    """Write the shapes for a padded batch, and shared constants (``zero``, ``one`` …)."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

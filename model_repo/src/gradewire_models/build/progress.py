@@ -1,4 +1,4 @@
-"""Report the progress of a build: events for callers, bars on a terminal, plain lines elsewhere."""
+"""Report a build's progress to callers, as bars on a terminal, or as plain lines elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rich.progress import Progress as Bars
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step of a running build, described for users, and its progress in bytes; both 0 if it cannot be counted."""
+    """A build's current step, described for users, and its progress in bytes; 0 bytes for steps without a size."""
 
     step: str
     done_bytes: int = 0
@@ -34,12 +34,12 @@ def ignore(_progress: Progress) -> None:
 
 
 def waiting(report: Report) -> Callable[[str], None]:
-    """Return a function that reports a step by its text, for `locks.exclusive`."""
+    """Return a function for `locks.exclusive` that reports its message as a step."""
     return lambda step: report(Progress(step))
 
 
 class ConsoleBars:
-    """A context with bars of `columns` on `console`, or None if it is no terminal."""
+    """A context that shows progress bars with `columns` if `console` is a terminal, and nothing otherwise."""
 
     def __init__(self, console: Console, *columns: ProgressColumn) -> None:
         self._console = console
@@ -56,7 +56,7 @@ class ConsoleBars:
 
 
 class ConsoleProgress(ConsoleBars):
-    """A context in which `report` shows a build on `console`."""
+    """A context whose method `report` shows a build's progress on `console`."""
 
     def __init__(self, console: Console, model_name: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
@@ -65,7 +65,7 @@ class ConsoleProgress(ConsoleBars):
         self._step = ""
 
     def report(self, progress: Progress) -> None:
-        """Show one report."""
+        """Show the current step and its progress."""
         if self._bars is None:
             if progress.step != self._step:
                 size = f" ({progress.total_bytes / 1e6:.0f} MB)" if progress.total_bytes else ""

@@ -1,4 +1,4 @@
-"""Put a finished model with its fingerprint and description into a repository: completely or not at all."""
+"""Publish a finished model with fingerprint and description in a repository, either completely or not at all."""
 
 import ctypes
 import errno
@@ -47,7 +47,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
-    """The ONNX file of a graph whose output ``model_fingerprint`` holds `fingerprint`, never 0."""
+    """The ONNX file of a graph that returns `fingerprint`, never 0, as its output ``model_fingerprint``."""
 
     content: bytes
     fingerprint: int
@@ -56,21 +56,20 @@ class FingerprintedGraph:
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
-    A server whose repository was swapped answers under the same name with other vectors. A client that also requests
-    this output sees which graph made them. It costs three operators on one number. The fingerprint is the first 8 bytes
-    of SHA-256 over the original model.
+    If an operator swaps a server's repository, the server returns different vectors under the same name. A client that
+    requests this output too can tell which graph computed the vectors. The cost is three operators on one number. The
+    fingerprint is the first 8 bytes of the SHA-256 over the original model.
 
     Raises:
-        ValueError: The model already has a fingerprint, keeps weights in other files, lacks an input ``input_ids`` or
-            has
-            an opset below 15.
+        ValueError: The model already has a fingerprint, stores weights in separate files, has no input ``input_ids``,
+            or has an opset below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}
     if FINGERPRINT_OUTPUT in taken:
         raise ValueError(f"the graph already has an output {FINGERPRINT_OUTPUT}")
     if any(tensor.data_location == TensorProto.EXTERNAL for tensor in graph.initializer):
-        raise ValueError("the graph keeps weights in other files, which its fingerprint would not cover")
+        raise ValueError("the graph stores weights in separate files, which its fingerprint would not cover")
     if INPUT_IDS not in {tensor.name for tensor in graph.input}:
         raise ValueError(f"the graph has no input {INPUT_IDS}")
     opsets = [opset.version for opset in model.opset_import if opset.domain in {"", "ai.onnx"}]
@@ -93,11 +92,11 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """Return the value of a graph's output ``model_fingerprint``; None without one from `add_fingerprint`.
+    """Return the fingerprint that `add_fingerprint` stored in a graph; None if the graph has no fingerprint.
 
     Raises:
         OSError: The file cannot be read.
-        google.protobuf.message.DecodeError: The file is no graph.
+        google.protobuf.message.DecodeError: The file is not an ONNX graph.
     """
     for node in onnx.load(path).graph.node:
         if list(node.output) == [FINGERPRINT_OUTPUT] and node.op_type == "ConstantOfShape":
@@ -106,7 +105,7 @@ def read_fingerprint(path: Path) -> int | None:
 
 
 def _fingerprint(content: bytes) -> int:
-    # An unwritten buffer holds 0.
+    # 0 is reserved, because an unwritten buffer contains it.
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True) or 1
 
 
@@ -129,12 +128,12 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copy a tokenizer without padding and with truncation at `max_tokens`.
+    """Copy a tokenizer, with padding off and truncation at `max_tokens`.
 
-    The published files pad everything to 128 tokens, which makes short texts slow.
+    The published tokenizers pad every text to 128 tokens, which makes short texts slow.
 
     Raises:
-        BuildError: `source` is no tokenizer file.
+        BuildError: `source` is not a tokenizer file.
         OSError: `target` cannot be written.
     """
     try:
@@ -153,10 +152,10 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """Yield a hidden directory to make a model in, deleted at the end; wait for another builder of the same model.
+    """Yield a hidden directory in which to make a model; delete it at the end. Wait for other builds of the same model.
 
-    It lies in the repository (created if missing), so that `publish_model` can rename within one file system. Leftovers
-    of a killed builder are removed first.
+    The directory is in the repository (created if missing), so that `publish_model` can rename within one file system.
+    Leftovers of killed builds are removed first.
 
     Raises:
         OSError: The repository cannot be written.
@@ -174,7 +173,7 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
 
 @contextmanager
 def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[None]:
-    """Enter the context of a build; report the disk space it needs when a file cannot be written.
+    """Turn an OSError during a build into an error that names the disk space that the build needs.
 
     Raises:
         BuildError: A file cannot be written or read.
@@ -189,27 +188,27 @@ def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[
 
 
 def require_digest(name: str, found: str, expected: str) -> None:
-    """Raise an error unless the digest is the expected one; "" accepts any.
+    """Check that the digest `found` is `expected`; "" accepts any digest.
 
     Raises:
         DigestMismatchError: The digests differ.
     """
     if expected and found != expected:
         raise DigestMismatchError(
-            f"{name} has digest {found}, but the catalog expects {expected}: graph writer and catalog come from "
-            "different releases"
+            f"{name} has digest {found}, but the catalog expects {expected}. The graph writer and the catalog "
+            "are from different releases"
         )
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Publish a finished model under its name in one step; a replaced model stays in the workspace.
 
-    A model with another digest becomes the next version. A Triton that watches the repository then serves it as a new
-    version and finishes running requests on the old one. Users' calibrations move along if the digest is the same; the
-    others are dropped and returned.
+    If the digest differs from the replaced model's, the new model becomes the next version. A Triton server that polls
+    the repository then serves the new version and finishes running requests on the old one. Users' calibrations are
+    kept if they were fitted on a model with the same digest. All others are dropped and returned.
 
     Raises:
-        OSError: The disk is full or cannot be written; the old model is still there.
+        OSError: The disk is full or cannot be written; the old model is still in place.
     """
     standing = repository / target.name
     dropped = carry_calibrations(standing, target)
@@ -225,10 +224,10 @@ def publish_directory(target: Path, repository: Path) -> None:
     A replaced directory stays in the workspace.
 
     Raises:
-        OSError: The disk is full or cannot be written; the old directory is still there.
+        OSError: The disk is full or cannot be written; the old directory is still in place.
     """
     standing = repository / target.name
-    # Sync the content before the name, so that a power cut cannot leave half a model.
+    # Sync the content before the rename, so that a power cut cannot leave half a model.
     for path in (*target.rglob("*"), target):
         _sync(path)
     if not standing.exists():
@@ -262,13 +261,13 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Swap two directories of one file system atomically (renameat2), so that both names always exist.
+    """Swap two directories on one file system atomically (renameat2), so that both names always exist.
 
     Returns:
-        False if the system or file system cannot swap; nothing has changed then.
+        False if the system or file system does not support swapping; both directories are then unchanged.
 
     Raises:
-        OSError: A directory is missing, or may not be renamed.
+        OSError: A directory is missing or cannot be renamed.
     """
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2

@@ -1,4 +1,4 @@
-"""The quality gate of variants: limits on how far a variant changes scores."""
+"""Check that a variant changes its base's scores only within limits."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ ROWS = 500
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
 
-# These operators take their scale from the whole batch, so a text's vector depends on its batch mates.
+# These operators derive their scale from the whole batch, so a text's vector depends on the other texts.
 _BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 _BATCH_TOKENS = 512
 
@@ -42,7 +42,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """Rows (at least one), their origin for display, and their SHA-256, 64 hex characters."""
+    """At least one row, the rows' origin for display, and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -50,7 +50,7 @@ class AnswerRows:
 
 
 def own_rows() -> AnswerRows:
-    """Return 42 facts, each with 12 answers: right and wrong, short and long."""
+    """Return gradewire's own rows: 42 questions with 12 answers each, correct and wrong, short and long."""
     rows = []
     made_of = tomllib.loads(resources.files(__package__).joinpath("quality.toml").read_text(encoding="utf-8"))
     for question, references, other, wrong in made_of["facts"]:
@@ -61,14 +61,14 @@ def own_rows() -> AnswerRows:
 
 
 def read_rows(path: Path) -> AnswerRows:
-    """Read JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, take 500 evenly.
+    """Read JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, return 500 spread evenly.
 
     Raises:
         BuildError: The file cannot be read, or a line lacks a field.
     """
     rows = []
     try:
-        # splitlines would also cut at characters that JSON allows inside a text.
+        # splitlines would also split at characters that JSON allows inside a string.
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
@@ -96,9 +96,9 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base on the rows of `path`, or on gradewire's own.
+    """Compare a built variant with its base on the rows in `path`; None means gradewire's own rows.
 
-    Return no checks for a broken model or one that is no variant.
+    Return no checks if the model is broken or not a variant.
 
     Raises:
         ModelNotBuiltError: The model or its base is missing; the message says how to build it.
@@ -107,7 +107,7 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
     try:
         variant = load_built(repository, name)
     except ModelBrokenError:
-        return []  # the check of the files reports it
+        return []  # `verify_built` reports the broken model
     if not variant.base:
         return []
     return compare_with_base(repository, name, variant.base, own_rows() if path is None else read_rows(path))
@@ -141,10 +141,10 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 
 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
-    """Return both scores of a sentence encoder for every row, float64 [rows] in [-1, 1].
+    """Return the scores ``sbert`` and ``sfve`` with this encoder for every row, float64 [rows] in [-1, 1].
 
-    ``sbert`` is the largest cosine of answer and references; ``sfve`` the same for "Question: … Answer: …" texts
-    (docs/reference/metrics.md), with this encoder in place of SFVE's.
+    ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the same for texts of the format
+    "Question: … Answer: …" (docs/reference/metrics.md).
     """
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
@@ -181,15 +181,16 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def rank_correlation(first: Scores, second: Scores) -> float:
-    """Return Spearman's correlation; values equal to 6 decimal places share their mean rank.
+    """Return Spearman's correlation of values rounded to 6 decimal places.
 
-    The cosine of a text with itself is 1 except for the last bits. Without rounding, chance would rank these values.
+    The cosine of a text with itself differs from 1 only in the last bits. Without rounding, chance would rank such
+    values.
     """
     return spearman(np.round(first, 6), np.round(second, 6))
 
 
 def spearman(left: Scores, right: Scores) -> float:
-    """Return Pearson's correlation of average ranks; NaN if one side has a single value only."""
+    """Return Pearson's correlation of average ranks; NaN if all values on one side are equal."""
     centred = [ranks - ranks.mean() for ranks in map(_average_ranks, (left, right))]
     lengths = [float(np.linalg.norm(each)) for each in centred]
     return math.nan if 0.0 in lengths else float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
@@ -208,7 +209,7 @@ def _pair(question: str, answer: str) -> str:
 def _check_operators(model: BuiltModel) -> Check:
     graph = onnx.load(model.onnx_path, load_external_data=False).graph
     found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
-    wrong = f"{', '.join(found)}: a text's vector depends on its batch mates"
+    wrong = f"{', '.join(found)}: a text's vector depends on the other texts in its batch"
     return Check(
-        "operators", passed=not found, detail=wrong if found else "no operator takes its scale from the whole batch"
+        "operators", passed=not found, detail=wrong if found else "no operator derives its scale from the whole batch"
     )

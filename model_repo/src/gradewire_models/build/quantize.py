@@ -1,4 +1,4 @@
-"""Rewrite graphs for matrix products in 8-bit integers, or for weights stored in 8 bits."""
+"""Rewrite graphs so that they multiply matrices in 8-bit integers, or store weights in 8 bits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _BLOCK = 64
 
 _ACTIVATION_LEVELS = 255
 _SYMMETRIC_ZERO_POINT = 128
-# GELU never falls below -0.16997. A fixed zero point of 24 steps covers that if a step is at least 0.17 / 24.
+# GELU's minimum is -0.16997. A fixed zero point of 24 steps reaches it if a step is at least 0.17 / 24.
 _GELU_ZERO = 24
 _GELU_DEPTH = 0.17
 
@@ -32,7 +32,7 @@ Places: TypeAlias = NDArray[np.intp]
 # A bias, or the name of the tensor to add.
 Added: TypeAlias = Array64 | NDArray[np.float32] | str
 
-# The sums behind these constants differ in their last bits between machines. A grid rounds the difference off.
+# Means and scales are rounded to multiples of 1 / grid, because their last bits differ between machines.
 _MEAN_GRID = 1024.0
 _SCALE_GRID = 8.0
 
@@ -40,17 +40,17 @@ _NBITS_ZERO_POINT = 128
 
 
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Round weights input by input, and correct each error in the inputs that follow.
+    """Round weights one input at a time, and compensate each rounding error in the inputs that follow.
 
-    It minimises the error of the product on `rows`, not of the weights (Frantar et al. 2023, GPTQ: the same update,
-    from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
+    This minimises the error of the product on `rows`, not of the weights. The update is that of GPTQ (Frantar et al.
+    2023), from the Cholesky factor of the inverse Gram matrix of the inputs; the largest inputs come first.
 
     Args:
         weight: float64 [inputs, outputs].
         rows: float64 [tokens, inputs], the product's input.
 
     Returns:
-        int8 [inputs, outputs] in [-127, 127], and float32 [outputs], the step of each column.
+        int8 [inputs, outputs] in [-127, 127], and float32 [outputs], each column's step.
     """
     steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _WEIGHT_LEVELS).astype(np.float32)
     gram = rows.T @ rows
@@ -77,7 +77,7 @@ def _codes(values: Array64) -> Codes:
 
 
 class GraphEditor:
-    """An editor that rewrites a graph node by node; `new` holds the nodes that replace the old ones."""
+    """An editor that rewrites a graph node by node; `new` collects the nodes that replace the old ones."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
@@ -86,18 +86,18 @@ class GraphEditor:
         self.new = Nodes()
 
     def value(self, name: str) -> Constant:
-        """Return a constant of the original graph, float32."""
+        """Return a constant from the original graph, float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
 
     def producer(self, name: str) -> onnx.NodeProto:
-        """Return the node of the original graph that computes `name`."""
+        """Return the node in the original graph that computes `name`."""
         return self._producers[name]
 
     def finish(self) -> None:
         """Put the new nodes into the model."""
         graph = self._model.graph
         used = {name for node in self.new.nodes for name in node.input}
-        # A new constant replaces an old one with its name.
+        # A new constant replaces an old one with the same name.
         constants = self._constants | {tensor.name: tensor for tensor in self.new.constants}
         if any(node.domain == CONTRIB_DOMAIN for node in self.new.nodes):
             self._model.opset_import.append(helper.make_opsetid(CONTRIB_DOMAIN, 1))
@@ -108,12 +108,13 @@ class GraphEditor:
 
 @dataclass(frozen=True, slots=True)
 class Int8Settings:
-    """Settings that decide how an encoder is quantized.
+    """Settings that control how an encoder is quantized.
 
     Attributes:
-        smoothing: Share of the channels' unevenness that moves to the weights, in [0, 1]; with 0, nothing is centred.
-        outliers: Largest channels of a normalisation's output that stay in float32.
-        hidden_outliers: Largest channels between the feed-forward matrices that stay in float32.
+        smoothing: Share, in [0, 1], of the differences in size between input channels that moves to the weights. With 0
+            and no outliers, inputs are not even centred.
+        outliers: Number of channels of a normalisation's output, the largest ones, that stay in float32.
+        hidden_outliers: Number of channels between the feed-forward matrices, the largest ones, that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.
     """
 
@@ -124,7 +125,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Quantize the products of a graph from `encoder_graph` in place; `rows` come from `entering_rows`."""
+    """Quantize, in place, the products of a graph from `encoder_graph`; `rows` must be from `entering_rows`."""
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
     for node in model.graph.node:
@@ -137,7 +138,7 @@ def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]],
 
 
 class _LayerWriter:
-    """A writer that replaces the products of the layer that `rows` belong to."""
+    """A writer that replaces the products of one layer at a time; `rows` are this layer's inputs."""
 
     def __init__(self, editor: GraphEditor, settings: Int8Settings) -> None:
         self.rows: Mapping[str, Array64] = {}
@@ -146,7 +147,7 @@ class _LayerWriter:
         self._settings = settings
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Write the replacement of `node`; return False if the node stays."""
+        """Write the replacement for `node`; return False if the node stays."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -185,7 +186,8 @@ class _LayerWriter:
         if isinstance(added, str):
             self._nodes.op("Add", product, added, name=name)
         else:
-            # An added constant would become part of a Gemm, for which there is no integer kernel.
+            # Subtract the negated constant, because ONNX Runtime would fuse an Add into a Gemm, which has no integer
+            # kernel.
             self._nodes.op("Sub", product, self._nodes.floats(f"{name}.negated_bias", -added), name=name)
 
     def _gemm(self, name: str, entering: str, weight: Array64, added: Added) -> str:
@@ -234,15 +236,15 @@ class _LayerWriter:
         return product, self._gemm(f"{node.name}.few_product", chosen, weight[apart], whole)
 
     def _write(self, name: str, entering: str, weight: Array64, rows: Array64) -> str:
-        """Write ``entering @ weight`` in integers; return the name of the product, float32 [rows, outputs].
+        """Write ``entering @ weight`` in integers; return the product's name, float32 [rows, outputs].
 
-        The largest value of each row sets its scale, so nothing is cut off and rows stay independent.
+        Each row's largest value sets the row's scale, so no value is clipped and rows stay independent.
 
         Args:
-            name: The product's name, which begins the new tensors' names.
+            name: The product's name, a prefix of the new tensors' names.
             entering: Name of a float32 [rows, inputs] tensor.
             weight: float64 [inputs, outputs].
-            rows: float64 [tokens, inputs], the inputs on the calibration texts.
+            rows: float64 [tokens, inputs], the inputs for the calibration texts.
         """
         nodes = self._nodes
         after_gelu = name.endswith(".down")
@@ -282,7 +284,7 @@ def _largest(sizes: Array64, count: int) -> Places:
 
 
 def _even(size: Array64, weight: Array64, smoothing: float) -> Array64:
-    # Powers of 2^(1/8) with a geometric mean near 1.
+    # The scales are powers of 2^(1/8) with a geometric mean near 1.
     powers = smoothing * np.log2(np.maximum(size, 1e-3))
     powers -= (1 - smoothing) * np.log2(np.maximum(np.abs(weight).max(axis=1), 1e-4))
     if not smoothing:
@@ -300,13 +302,13 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replace the Gemm nodes `products` with MatMulNBits, in place.
+    """Replace the Gemm nodes `products` with MatMulNBits nodes, in place.
 
     Args:
         model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
         products: Names of Gemm nodes.
-        block_size: Inputs that share a scale, a power of 2; the last block of a column may be shorter.
-        accuracy_level: Precision of the other operand in the kernel; 4 rounds it to 8 bits too, block by block.
+        block_size: Number of inputs that share a scale, a power of 2. A column's last block may be shorter.
+        accuracy_level: Precision of the activations in the kernel; 4 also rounds them to 8 bits, block by block.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

@@ -1,4 +1,4 @@
-"""Build each variant of the catalog from its base's weights, with the method of its recipe."""
+"""Make a model's graph; a variant's from its base's weights with the method in its recipe."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ _PARTS = ("qkv", "attention_out", "up", "down")
 
 
 def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Return a graph with 8-bit weights; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
+    """Return a graph with 8-bit weights; the recipe sets MatMulNBits' ``block_size`` and ``accuracy_level``.
 
     Raises:
         BuildError: A setting is missing or out of its range.
@@ -33,7 +33,7 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 
 
 def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Return a graph with products in 8 bits; settings of `Int8Settings`, and ``calibration_sha256``.
+    """Return a graph with products in 8 bits; the recipe sets `Int8Settings` and ``calibration_sha256``.
 
     Raises:
         BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
@@ -48,7 +48,7 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     pinned = _setting(model, "calibration_sha256")
     if texts_sha256(texts) != pinned:
         raise BuildError(
-            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, not {pinned} as in the recipe"
+            f"{model.name}: the calibration texts have SHA-256 {texts_sha256(texts)}, but the recipe pins {pinned}"
         )
     graph = encoder_graph(encoder, model)
     ids = tokenize(source / "tokenizer.json", texts, model.max_tokens)
@@ -84,7 +84,7 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
     """Return the graph of a base model, a variant or a grader, without its fingerprint.
 
-    `source` holds the published model.safetensors and tokenizer.json, and a grader's head.
+    `source` contains the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
         BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.
@@ -98,7 +98,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         case "gpu":
             graph = gpu_graph(encoder, model, serving_of_class(model.numeric_class).precision)
         case "bf16":
-            # OpenVINO casts the weights and products of the base's graph to bf16 when it loads them.
+            # OpenVINO casts the weights and products of the base's graph to bf16 when it loads the graph.
             graph = encoder_graph(encoder, model)
         case "matmul-nbits":
             graph = make_nbits_graph(encoder, model)
@@ -106,6 +106,6 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
             graph = make_int8_graph(encoder, model, source)
         case unknown:
             raise BuildError(f"{model.name}: unknown method {unknown!r}. Known methods: gpu, bf16, matmul-nbits, int8")
-    # Variants can share a graph and differ in numeric class. The class makes their fingerprints differ.
+    # Variants can have the same graph but different numeric classes. Storing the class makes their fingerprints differ.
     onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
     return graph

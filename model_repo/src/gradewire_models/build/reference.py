@@ -1,4 +1,4 @@
-"""The encoder and the grader in plain numpy and float64, and their golden vectors."""
+"""Compute encoders and graders in plain numpy and float64, for golden vectors that `verify` compares graphs with."""
 
 import json
 import math
@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Numbers of tokens in question, reference and answer: empty, short like most answers, and up to the limit.
+# Tokens in question, reference and answer of each piece: empty, short like most answers, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),
@@ -54,11 +54,11 @@ class ReferenceVectors:
 def reference_vectors(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int] | None = None
 ) -> list[ReferenceVectors]:
-    """Encode `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
+    """Encode `texts`, each int64 [tokens] of token ids, with the weights in a safetensors file.
 
-    An adapter's files lie in the same directory. Its matrices are never merged here, but multiplied with the
-    activations.
-    `starts` gives the first token of the second type in each text; None: no text has one.
+    An adapter's files must be in the same directory. This computation does not merge the adapter's matrices, but
+    multiplies them with the activations. `starts` contains, for each text, the index of the first token with token type
+    1; None means that no text has such a token.
 
     Raises:
         KeyError: A tensor is missing.
@@ -68,7 +68,7 @@ def reference_vectors(
     ends = [len(ids) for ids in texts] if starts is None else starts
     texts_rows = [weights.embed(ids, end) for ids, end in zip(texts, ends, strict=True)]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
-    # Layer by layer, each matrix is widened to float64 once.
+    # Process all texts layer by layer, so that each matrix is converted to float64 only once.
     for number in range(model.layers):
         encode = weights.layer(number)
         texts_rows = [encode(rows) for rows in texts_rows]
@@ -169,7 +169,7 @@ class _Weights:
 
 
 def _distance_bias(table: Array64, tokens: int) -> Array64:
-    """Return the bias of every pair, [heads, queries, keys], from the published table [buckets, heads]."""
+    """Return each position pair's bias, [heads, queries, keys], from the published table, [buckets, heads]."""
     half = len(table) // 2
     exact = half // 2
 
@@ -178,7 +178,8 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
         size = abs(distance)
         if size >= exact:
             growth = math.log(size / exact) / math.log(128 / exact)
-            # The published model computes in float32. Without the margin an exact power could fall below its boundary.
+            # The published model computes in float32. Without the margin, an exact power could fall into the bucket
+            # below.
             size = min(exact + int(growth * (half - exact) + 1e-6), half - 1)
         return start + size
 
@@ -188,14 +189,14 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
 
 
 class DrawnPiece(NamedTuple):
-    """The token ids of a piece, int64 [tokens], and the index of its first token of the second type."""
+    """A piece's token ids, int64 [tokens], and the index of its first token with token type 1."""
 
     ids: NDArray[np.int64]
     start: int
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draw pieces of many lengths, in mixed order, from ids below `vocabulary` without special tokens."""
+    """Draw pieces of many lengths, in mixed order, from the ids below `vocabulary` that are not special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
     begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
@@ -212,7 +213,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Return the logit of each piece, float64 [n]; like `reference_vectors`, with the head in the same directory."""
+    """Return each piece's logit, float64 [pieces]; see `reference_vectors`. The head must be in the same directory."""
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)
@@ -223,13 +224,13 @@ def reference_logits(
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Texts and their vectors.
+    """Golden texts and their vectors.
 
     Attributes:
-        ids: An int64 [tokens] per text; lengths from 1 to the model's limit, in mixed order.
-        sentences: float32 [texts, dims], of unit length; for a grader its logits, float32 [texts, 1].
-        tokens_by_layer: For the last and every chosen earlier layer a float32 [tokens, dims] per text, joined along the
-            tokens in the order of `ids`; empty for a grader.
+        ids: Each text's token ids, int64 [tokens], with lengths from 1 to the model's limit, in mixed order.
+        sentences: Sentence vectors, float32 [texts, dims], of unit length; a grader's logits, float32 [texts, 1].
+        tokens_by_layer: Token vectors of the last layer and of each chosen earlier one, float32 [tokens of all texts,
+            dims] in the order of `ids`; empty for a grader.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -238,7 +239,7 @@ class Golden:
 
 
 def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw texts of unequal length from ids below `vocabulary`; compute their vectors independently of the graph.
+    """Draw texts of many lengths from ids below `vocabulary`; compute their vectors independently of the graph.
 
     Raises:
         KeyError: The published safetensors file lacks a tensor.
@@ -260,7 +261,7 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
 
 
 def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw pieces of unequal length in a grader's format; otherwise like `make_golden`."""
+    """Draw pieces of many lengths in a grader's format; otherwise like `make_golden`."""
     pieces = draw_pieces(weights.with_name("tokenizer.json"), vocabulary, np.random.default_rng(_SEED))
     logits = reference_logits(weights, model, [piece.ids for piece in pieces], [piece.start for piece in pieces])
     return Golden(tuple(piece.ids for piece in pieces), logits.astype(np.float32)[:, None], {})
@@ -284,7 +285,7 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file from `save_golden`; raise the errors of `open_golden`."""
+    """Read a file that `save_golden` wrote; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         layers = {int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)}
         return Golden(ids, file["sentences"], layers)
@@ -292,11 +293,11 @@ def load_golden(path: Path) -> Golden:
 
 @contextmanager
 def open_golden(path: Path) -> Iterator[tuple[tuple[NDArray[np.int64], ...], Mapping[str, Any]]]:
-    """Open an npz file of golden texts: the token ids of each, and all arrays by name.
+    """Open an npz file of golden texts; yield each text's token ids, and all arrays by name.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file has another format, or lacks an array that is read from it.
+        ValueError: The file has a different format, or lacks an array that the caller reads.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:

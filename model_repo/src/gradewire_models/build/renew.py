@@ -1,4 +1,4 @@
-"""Compare the description of a built model with what a build would write, and renew it."""
+"""Compare a built model's description with the one that a build would write today, and renew it."""
 
 import hashlib
 from dataclasses import replace
@@ -44,11 +44,10 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Return the differences of a model's config.pbtxt and warm-up files from what a build would write today.
+    """Return the differences between a model's config.pbtxt and warm-up files and those that a build would write today.
 
-    Operators may change copies, GPUs, threads, queues, batching, and parameters and fields that gradewire does not
-    write.
-    `expected` is None for an exported model, whose licence and origin are known from its description only.
+    Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
+    write. `expected` is None for an exported model, because only its description names its licence and origin.
 
     Raises:
         OSError: A file cannot be read.
@@ -63,14 +62,14 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
     for name, content in warmup_files(model.max_tokens).items():
         path = model.directory / name
         if not path.is_file() or path.read_bytes() != content:
-            fields.append(f"{name} is {'another file' if path.exists() else 'missing'}")
+            fields.append(f"{name} is {'a different file' if path.exists() else 'missing'}")
     return fields
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files if they differ or `copies` asks for a change; return True if it did.
+    """Rewrite config.pbtxt and warm-up files if they differ or `copies` sets a value; return True if they were written.
 
-    Copies and threads stay as they are unless `copies` sets them; other manual changes are lost.
+    Copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -81,7 +80,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
         return False
     config = _meant(model, expected, copies)
     write_warmup(model.directory, model.max_tokens)
-    # Replace the file in one step, so that readers see the old or the new one.
+    # Replace the file in one step, so that readers see either the old or the new one.
     written = model.directory / f".{CONFIG_FILE}.new"
     write_config(written, config)
     written.replace(model.directory / CONFIG_FILE)
@@ -89,7 +88,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """Renew a model of no catalog and return it with True if anything was written; wait for its build or export.
+    """Renew a model that is not in the catalog; return it, and True if files were written. Wait for a running export.
 
     Raises:
         ModelError: The model is missing or broken; the message says how to replace it.
@@ -114,7 +113,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     files = replace(files_in(own_parameters(standing)), fingerprint=fingerprint)
     wanted = _copies_of(standing, copies)
     if expected is not None:
-        # Users' calibrations are stored nowhere else.
+        # Keep users' calibrations, because only the description contains them.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
         metadata = replace(expected.metadata, calibrations=kept)
     else:
@@ -126,7 +125,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
 
 
 def _as_golden(model: BuiltModel) -> EncoderMetadata:
-    # Take the shapes from the golden vectors, because the description is in doubt.
+    # Take the shapes from the golden vectors, because the description may be wrong.
     golden = load_golden(model.directory / GOLDEN_FILE)
     # A grader has no token vectors, so its layers come from the description.
     *earlier, last = sorted(golden.tokens_by_layer) or [model.layers]
@@ -135,7 +134,7 @@ def _as_golden(model: BuiltModel) -> EncoderMetadata:
 
 
 def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
-    """Return the requested copies; without a request, the current ones."""
+    """Return the values in `wanted`, and the current ones where `wanted` has None."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
         instances=wanted.instances or sum(group.count for group in config.instance_group) or None,

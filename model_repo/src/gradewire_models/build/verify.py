@@ -1,4 +1,4 @@
-"""Check a built model: its bytes, its description, and its vectors against the published weights."""
+"""Check a built model's files, its description, and its vectors against the published weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
 
 ERRORS_ONLY = 3
-"""Severity of onnxruntime's log for graphs from other exporters."""
+"""Log level for onnxruntime that shows errors but no warnings, for graphs from other exporters."""
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Open a graph with two threads that do not spin; `severity` sets onnxruntime's log level, None its default."""
+    """Open a graph with two threads that do not spin; `severity` is onnxruntime's log level, None its default."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -45,14 +45,14 @@ def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.Infe
 
 
 class Computes(Protocol):
-    """A computation of a graph's outputs, such as ONNX Runtime's session."""
+    """An object that computes a graph's outputs, for example ONNX Runtime's session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
-        """Return the outputs of one batch from `pad`."""
+        """Return the outputs for a batch that `pad` made."""
 
 
 class _Bf16Session:
-    """A session that computes with `Bf16Graph` and removes the batch's own padding."""
+    """A session that computes with `Bf16Graph`, which needs texts without padding."""
 
     def __init__(self, graph: Bf16Graph) -> None:
         self._graph = graph
@@ -66,7 +66,7 @@ def open_computing(model: BuiltModel) -> Computes:
     """Open a session that computes a model's vectors as closely as this machine can; see `computed_how`.
 
     Raises:
-        BuildError: The model and the machine compute in bf16, but OpenVINO cannot compile the graph.
+        BuildError: Model and machine support bf16, but OpenVINO cannot compile the graph.
     """
     if model.numeric_class != BF16_CLASS or not _has_bf16():
         session: Computes = open_session(model.onnx_path)
@@ -78,9 +78,9 @@ def open_computing(model: BuiltModel) -> Computes:
 
 
 def computed_how(model: BuiltModel) -> str:
-    """Return how `open_computing` computes if it is not the usual way; else ""."""
+    """Return a note on how `open_computing` computes a bf16 or GPU model; "" for other models."""
     if model.numeric_class != BF16_CLASS:
-        return "" if model.on_cpu else "computed on the CPU, which says little about its GPU"
+        return "" if model.on_cpu else "computed on a CPU, which says little about a GPU"
     try:
         return f"computed in bf16 ({arithmetic()})"
     except Bf16UnavailableError as error:
@@ -96,7 +96,7 @@ def _has_bf16() -> bool:
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
-    """Compute `outputs` for one batch from `pad`."""
+    """Compute `outputs` for a batch that `pad` made."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
 
@@ -111,9 +111,9 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Check the model `name` of `repository`; `expected` is None if it is not in the catalog.
+    """Check the model `name` in `repository`; `expected` is None if the model is not in the catalog.
 
-    If the files are broken, the other checks are left out.
+    If the files are broken, all other checks are skipped.
 
     Raises:
         ModelNotBuiltError: The model is missing.
@@ -155,7 +155,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compare the graph with golden vectors in mixed batches, and each text alone with itself in a batch."""
+    """Compare mixed batches with golden vectors, and each text's vector alone with its vector in a batch."""
     layers = sorted(golden.tokens_by_layer)
     batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
@@ -172,7 +172,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
         Check(
             "sentence vectors",
             passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
-            detail=f"least cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
+            detail=f"lowest cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
             f"(at least {limits.min_cosine})",
         ),
         Check(
@@ -187,7 +187,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compare a grader with golden logits in mixed batches, and each piece alone with itself in a batch."""
+    """Compare mixed batches with golden logits, and each piece's logit alone with its logit in a batch."""
     logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
     return [
@@ -202,9 +202,10 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 
 
 def token_error(found: Rows, expected: Rows) -> float:
-    """Return the largest error of a component of token vectors, float32 [tokens, dims], relative to their size.
+    """Return the largest error of a component of token vectors, float32 [tokens, dims].
 
-    Layers without a final normalisation, as in decoders, grow.
+    If the layer's root mean square is above 1, the error is divided by it, because values grow in layers without a
+    final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)
@@ -218,11 +219,11 @@ def _batches(session: Computes, outputs: Sequence[str], golden: Golden) -> list[
 def _check_invariance(model: BuiltModel, session: Computes, golden: Golden, together: Rows, limit: float) -> Check:
     alone = np.concatenate([run(session, [model.sentence_output], *pad((ids,)))[0] for ids in golden.ids])
     effect = float(np.max(np.abs(together - alone)))
-    what = "logit" if model.kind == "grader" else "component"
+    what = "logit" if model.kind == "grader" else "vector component"
     return Check(
         "batch invariance",
         passed=effect <= limit,
-        detail=f"largest change of a {what} between alone and in a batch {effect:.1e} (at most {limit:.0e})",
+        detail=f"in a batch, a {what} changes by up to {effect:.1e} (at most {limit:.0e})",
     )
 
 
@@ -242,7 +243,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
 
 def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
     config, _ = read_config(model.directory / CONFIG_FILE)
-    # Triton omits the batch dimension; ONNX names a dimension that varies.
+    # Triton omits the batch dimension; ONNX has names for dimensions that vary.
     described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
     real = {
@@ -261,7 +262,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
         return Check("config.pbtxt", passed=False, detail="; ".join(differences) + renewal)
     if model.unreadable:
         return Check("config.pbtxt", passed=False, detail="; ".join(each.summary for each in model.unreadable))
-    detail = f"as a build would write it; tensors as in the graph: {', '.join(said)}"
+    detail = f"a build would write the same; the graph has the same tensors: {', '.join(said)}"
     return Check("config.pbtxt", passed=True, detail=detail)
 
 

@@ -1,4 +1,4 @@
-"""Read weights of BERT-like encoders and of a grader's head into one form for all architectures."""
+"""Read the weights of BERT-like encoders and graders into classes that all architectures share."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# MPNet uses T5's distance buckets: both directions, exact up to a quarter, then logarithmic up to 128.
+# MPNet uses T5's distance buckets, which grow logarithmically up to this distance.
 _MAX_DISTANCE = 128
 
 SEPARATOR = "[SEP]"
@@ -46,7 +46,7 @@ SEPARATOR = "[SEP]"
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """``x @ weight + bias``: float32 [inputs, outputs] and [outputs]."""
+    """A linear layer, ``x @ weight + bias``; float32 [inputs, outputs] and [outputs]."""
 
     weight: Array
     bias: Array
@@ -54,7 +54,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Scale and shift of a layer normalisation, float32 [dims] each."""
+    """A layer normalisation's scale and shift, float32 [dims] each."""
 
     scale: Array
     shift: Array
@@ -62,7 +62,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """An encoder layer, post-norm as in BERT; a norm follows each residual."""
+    """A post-norm encoder layer like BERT's, in which a normalisation follows each residual."""
 
     query: Dense
     key: Dense
@@ -76,17 +76,16 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """The weights of an encoder.
+    """An encoder's weights.
 
     Attributes:
         word_table: Word vectors, float32 [vocabulary, dims].
-        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token; includes the token type
-            of
-            single texts if the architecture has types.
-        embedding_norm: Applied to the sum of both.
-        layers: First to last.
-        relative_bias: Added to attention scores by distance, float32 [heads, 2 * max_tokens - 1]; column
-            ``key - query + max_tokens - 1``. None if the architecture has no such bias.
+        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token. If the architecture has
+            token types, they include the vector of token type 0.
+        embedding_norm: Normalisation of the sum of word and position vectors.
+        layers: The layers from first to last.
+        relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1]; the column is ``key -
+            query + max_tokens - 1``. None if the architecture has no such bias.
         type_step: Second token type's vector minus the first's, float32 [dims]; None if the architecture has no types.
     """
 
@@ -102,8 +101,8 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
     """Read `model`'s weights from a safetensors file, and merge an adapter from files in the same directory.
 
     Raises:
-        BuildError: A tensor is missing or has another shape or type than the catalog expects, or the adapter cannot be
-            merged.
+        BuildError: A tensor is missing or does not have the shape or type that the catalog expects, or the adapter
+            cannot be merged.
     """
     try:
         tensors = load_file(path)
@@ -159,10 +158,10 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
 
 
 def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> Array:
-    """Return a tensor of the file `path`.
+    """Return the tensor `name` from the file `path`.
 
     Raises:
-        BuildError: The tensor is missing, or has another shape or type.
+        BuildError: The tensor is missing or has a wrong shape or type.
     """
     tensor = tensors.get(name)
     if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
@@ -172,7 +171,7 @@ def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> A
 
 
 def linear_layers(model: CatalogModel) -> dict[str, int]:
-    """Return the encoder layer, from 0, of every linear layer of `model`, by its published name."""
+    """Map the published name of each linear layer in `model` to its encoder layer, counted from 0."""
     names = [name for part, name in _LAYER_NAMES[model.architecture].items() if not part.endswith("norm")]
     return {f"encoder.layer.{layer}.{name}": layer for layer in range(model.layers) for name in names}
 
@@ -180,8 +179,9 @@ def linear_layers(model: CatalogModel) -> dict[str, int]:
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
-    Half of the `buckets`, a multiple of 4, belong to keys after the query. The lower half of each half is exact; the
-    rest grows logarithmically up to 128 tokens, and the last bucket holds all longer distances.
+    Half of the `buckets`, a multiple of 4, are for keys after the query, the other half for keys before it. In each
+    half, the lower buckets are exact, one for each distance. The upper buckets grow logarithmically up to 128 tokens,
+    and the last one also contains all longer distances.
     """
     half = buckets // 2
     exact = half // 2
@@ -189,7 +189,8 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
     def bucket(distance: int) -> int:
         size = abs(distance)
-        # Integers give the same bucket on every machine: (size / exact)^steps >= (farthest / exact)^step.
+        # Compare (size / exact)^steps >= (farthest / exact)^step in integers, so that all machines find the same
+        # bucket.
         reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 
@@ -198,7 +199,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """``mean @ weight.T + bias``: float32 [1, dims] and [1]."""
+    """A grader's head, ``mean @ weight.T + bias``; float32 [1, dims] and [1]."""
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
@@ -208,8 +209,8 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
     """Read a grader's head from `directory`.
 
     Raises:
-        BuildError: The head cannot be read, a tensor has another shape or type or holds NaN or infinite values, or the
-            model reads texts of another length than graders do.
+        BuildError: The head cannot be read, a tensor has a wrong shape or type or contains NaN or infinite values, or
+            the model's max_tokens is not `MAX_TOKENS`.
     """
     if model.max_tokens != MAX_TOKENS:
         raise BuildError(f"{model.name}: max_tokens should be {MAX_TOKENS} for a grader, not {model.max_tokens}")
@@ -220,18 +221,18 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
         raise BuildError(f"cannot read the head {path}: {error}") from error
     shapes = {"weight": (1, model.dims), "bias": (1,)}
     if set(tensors) != set(shapes):
-        raise BuildError(f"{path} should hold {' and '.join(shapes)}, found {', '.join(sorted(tensors)) or 'nothing'}")
+        raise BuildError(f"{path} should contain {' and '.join(shapes)}, not {', '.join(sorted(tensors)) or 'nothing'}")
     for name, shape in shapes.items():
         if not np.isfinite(_take(tensors, path, name, *shape)).all():
-            raise BuildError(f"{path}: {name} holds NaN or infinite values")
+            raise BuildError(f"{path}: {name} contains NaN or infinite values")
     return Head(tensors["weight"], tensors["bias"])
 
 
 def read_separator(tokenizer: Path) -> int:
-    """Return the id of the token that separates a grader's texts, from a tokenizer.json.
+    """Return the ID of the token that separates a grader's texts, from a tokenizer.json.
 
     Raises:
-        BuildError: The tokenizer lacks it.
+        BuildError: The tokenizer does not have this token.
     """
     try:
         separator = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"][SEPARATOR]

@@ -1,1 +1,1 @@
-"""The catalog of models, variants, adapters and calibrations that can be built, as typed values."""
+"""The catalog's models, variants, adapters and calibrations as typed values."""

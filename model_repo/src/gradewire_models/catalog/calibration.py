@@ -1,7 +1,8 @@
-"""A calibration for an encoder, fitted on labelled answers and stored in the encoder's description.
+"""Read, merge and write calibrations, which are fitted on labelled answers for one encoder.
 
-It affects verdicts, or the probability of metric `correctness`, but no vectors. So the model's digest does not cover
-it; instead it names the digest of the model whose scores it was fitted on.
+An encoder's description contains its calibrations. A calibration affects verdicts, or the probability of metric
+`correctness`, but never vectors. So a model's digest does not cover calibrations. Instead, each calibration names the
+digest of the model whose scores it was fitted on.
 """
 
 import json
@@ -27,25 +28,25 @@ def _pairs(table: object) -> tuple[tuple[object, object], ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A threshold of a metric with one encoder, or a fit of metric `correctness` or `auto`, with its provenance.
+    """A metric's threshold for one encoder, or a fit for metric `correctness` or `auto`, with its provenance.
 
     Attributes:
         metric: Name of the metric.
         metric_version: Version of the metric's definition, from 1; the calibration is valid for this version only.
         model_digest: Digest of the model whose scores it was fitted on, 64 hex characters.
-        origin: The catalog, or a user of this repository.
-        parameters: Metric parameters that the scores must have, as (name, value) pairs, sorted by name.
-        threshold: Score from which an answer counts as right; None if `fit` decides.
+        origin: The source of the calibration: the catalog, or a user of this repository.
+        parameters: Metric parameters that the calibration is valid for, as (name, value) pairs, sorted by name.
+        threshold: Minimum score of an answer that counts as correct; None if `fit` decides.
         sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
         fit: JSON object that only metric `correctness` or `auto` reads; "" for other metrics.
-        rows: Number of labelled answers in the fit.
-        rows_sha256: SHA-256 over those rows, 64 hex characters; "" if unknown.
-        fitted_on: Description of the rows, one line.
+        rows: Number of labelled answers used for the fit.
+        rows_sha256: SHA-256 over the labelled answers, 64 hex characters; "" if unknown.
+        fitted_on: Description of the labelled answers, one line.
         date: ISO date of the fit, "" if unknown.
         figures: Quality measures of the fit, by name, for display.
 
     Raises:
-        ValueError: Both threshold and fit are set, or neither, or the fit is no JSON object.
+        ValueError: Not exactly one of threshold and fit is set, or the fit is not a JSON object.
     """
 
     metric: Word
@@ -71,7 +72,7 @@ class StoredCalibration:
             fit = json.loads(self.fit)
             if not isinstance(fit, dict):
                 raise ValueError("fit should be a JSON object")
-            # Equal fits need one form, so that their digests are equal.
+            # Equal fits need the same JSON text, so that their digests are equal.
             object.__setattr__(self, "fit", dumped(fit))
 
     @property
@@ -81,7 +82,7 @@ class StoredCalibration:
 
     @property
     def described(self) -> str:
-        """The origin and the rows of the fit in one line, for display."""
+        """The origin and the labelled answers in one line, for display."""
         on = self.fitted_on or f"{self.rows} rows"
         digest = f", SHA-256 {self.rows_sha256[:12]}" if self.rows_sha256 else ""
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
@@ -98,7 +99,7 @@ class StoredCalibration:
 
 
 def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
-    """Read a record whose `parameters` and `figures` are tables.
+    """Read a calibration from a record with the tables `parameters` and `figures`.
 
     Raises:
         ValueError: A field is missing, unknown, of a wrong type, or has an invalid value.
@@ -108,7 +109,7 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Join both, sorted by key; calibrations `above` replace those `below` with the same key."""
+    """Join both, sorted by key; a calibration in `above` replaces one with the same key in `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 
@@ -119,15 +120,15 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Remove users' calibrations that were fitted on scores of a model with another `digest`.
+    """Drop users' calibrations that were fitted on a model with a digest other than `digest`.
 
-    Those of the catalog stay: a variant inherits them, because its scores must be close to its base's.
+    The catalog's calibrations stay, because a variant inherits them and its scores must be close to its base's.
     """
     return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
 
 
 def dumped(value: Any) -> str:
-    """Return the canonical JSON text of a value: sorted, without blanks, ASCII.
+    """Return the canonical JSON text of a value: keys sorted, no blanks, ASCII.
 
     Raises:
         ValueError: A number is not finite.

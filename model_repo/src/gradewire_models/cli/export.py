@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import cloup
 
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
+    ExampleCommand,
     Target,
     grouped,
     needs,
@@ -16,45 +18,59 @@ from gradewire_models.cli.options import (
 from gradewire_models.export.folder import POOLINGS
 from gradewire_models.export.plan import CPU_CLASS, ExportOptions
 
+_EXAMPLES = """
+  gradewire models export llmrails/ember-v1
+  gradewire models export llmrails/ember-v1 --revision COMMIT --target gpu
+  gradewire models export ./my-encoder --name my-encoder --pooling mean
+"""
 
-@click.command()
+
+@click.command(cls=ExampleCommand, examples=_EXAMPLES)
 @click.argument("source", metavar="HUB_ID|PATH")
 @grouped(
     "options",
     ExportOptions,
-    click.option("--name", default="", help="Name in the repository; by default the model's name."),
-    click.option(
-        "--pooling",
-        type=click.Choice(POOLINGS),
-        help="Pooling of token vectors; by default as sentence-transformers' files in the folder say.",
+    cloup.option_group(
+        "Model",
+        click.option("--name", default="", help="Name the model; by default like HUB_ID or PATH."),
+        click.option("--licence", default="", help="Set the weights' licence (SPDX); by default the model card's."),
     ),
-    click.option("--prefix", help="Text to put before every input; by default the folder's default prompt, if any."),
-    click.option(
-        "--max-tokens",
-        type=click.IntRange(min=1),
-        help="Longest input; by default the folder's limit, but at most 512.",
+    cloup.option_group(
+        "Vectors",
+        click.option(
+            "--pooling",
+            type=click.Choice(POOLINGS),
+            help="Pool token vectors with this method; by default the folder's (modules.json).",
+        ),
+        click.option("--prefix", help="Put this text before every input; by default the folder's default prompt."),
+        click.option(
+            "--max-tokens",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Cut inputs at N tokens; by default at the folder's limit, but at most 512.",
+        ),
+        click.option(
+            "--token-layer",
+            "token_layers",
+            type=click.IntRange(min=1),
+            metavar="N",
+            multiple=True,
+            help="Also output the token vectors of layer N; 1 is the first layer. Repeatable.",
+        ),
     ),
-    click.option(
-        "--token-layer",
-        "token_layers",
-        type=click.IntRange(min=1),
-        multiple=True,
-        help="Also output the token vectors of this earlier layer (1 is the first); may be repeated.",
-    ),
-    click.option("--licence", default="", help="SPDX identifier of the weights' licence; by default the model card's."),
 )
-@click.option(
-    "--revision", default="", help="Branch, tag or commit of the hub; the model's description records the commit."
+@cloup.option_group(
+    "Download", click.option("--revision", default="", help="Export this branch, tag or commit of the hub.")
 )
-@target_options("target", "Precision on a GPU; fp16 by default.")
-@REPOSITORY_OPTION
+@target_options("target", "Use this precision on a GPU; by default fp16.")
+@cloup.option_group("Directories", REPOSITORY_OPTION)
 @without_traceback()
 def export(source: str, options: ExportOptions, revision: str, target: Target, repository: Path) -> None:
     """Export any sentence encoder, from the hub or a folder.
 
-    Reads folders of transformers and sentence-transformers: safetensors only, and never runs a model's code. The graph
-    is compared with torch, text by text, before it is put in place. After a failure the repository is unchanged.
-    Exporting again replaces the model.
+    The folder has the format of transformers or sentence-transformers. The command reads only safetensors and never
+    runs a model's code. It compares the graph with torch, text by text, before it publishes the model. After a failure,
+    the repository is unchanged. A repeated export replaces the model.
     """
     # These imports take seconds.
     with needs("export", "exporting"):
@@ -75,4 +91,4 @@ def export(source: str, options: ExportOptions, revision: str, target: Target, r
     for note in result.notes:
         click.echo(f"  note: {note}")
     if not model.on_cpu:
-        click.echo("  not tested on a GPU here. Compare its scores on your GPU with those of the same model for CPUs")
+        click.echo("  not tested on a GPU here. Compare its scores on your GPU with the same model's on CPUs")

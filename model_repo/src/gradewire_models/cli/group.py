@@ -1,4 +1,4 @@
-"""The group ``gradewire models``: list and verify, with build, export and train mounted."""
+"""The group ``gradewire models`` with its commands `list` and `verify`."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import cloup
 
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import base_models, default_model, grader_models, load_catalog
@@ -19,7 +20,13 @@ from gradewire_models.cli.judges import (
     split_judges,
     verify_judges,
 )
-from gradewire_models.cli.options import REPOSITORY_OPTION, MissingPackageError, needs, without_traceback
+from gradewire_models.cli.options import (
+    REPOSITORY_OPTION,
+    ExampleCommand,
+    MissingPackageError,
+    needs,
+    without_traceback,
+)
 from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import BuiltModel, described_in, list_built
@@ -30,8 +37,14 @@ if TYPE_CHECKING:
     from gradewire_models.build.verify import Check
 
 
+_VERIFY_EXAMPLES = """
+  gradewire models verify
+  gradewire models verify all-MiniLM-L6-v2-int8 --rows answers.jsonl
+"""
+
+
 class _TrainGroup(click.Group):
-    """A group that imports the commands of `gradewire_train` when one of them is called."""
+    """A group that imports `gradewire_train` only when a user runs one of its commands or asks for help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -43,9 +56,9 @@ class _TrainGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    # Import by name, because the training package is a distribution of its own and may be missing.
+    # Import by name, because the training package is a separate distribution and may be missing.
     found = find_spec("gradewire_train")
-    # Byte code left in a folder by an older checkout makes a namespace package without an origin.
+    # Byte code that an older checkout left in the folder makes a namespace package, which has no origin.
     if found is None or found.origin is None:
         raise MissingPackageError("the package gradewire-train is not installed. Run: pip install 'gradewire[train]'")
     group = import_module("gradewire_train.cli").train
@@ -56,15 +69,15 @@ def _commands() -> click.Group:
 
 @click.group(cls=_TrainGroup)
 def train() -> None:
-    """Train encoders for the metric `sfve`, and show their training material."""
+    """Train encoders for the metrics `sfve` and `grader`, and show their training material."""
 
 
 @click.group()
 def models() -> None:
     """Build, list and verify encoders, graders and judges.
 
-    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are
-    put in place. After a failure the repository is unchanged.
+    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are put
+    in place. After a failure the repository is unchanged.
     """
 
 
@@ -77,7 +90,7 @@ models.add_command(train)
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
 def list_models(repository: Path, judge_repository: Path | None) -> None:
-    """List the models of the catalog and show which ones are built."""
+    """List the models in the catalog and show which ones are built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in (*base_models(), *grader_models()):
         click.echo(f"{entry.name}{_mark(entry)}: {entry.title}")
@@ -100,29 +113,31 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
     show_judges(judge_repository or default_judge_repository(repository))
 
 
-@models.command()
+@models.command(cls=ExampleCommand, examples=_VERIFY_EXAMPLES)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--rows",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON lines with question, references and prediction, to compare variants with their base; "
-    "at most 500 are used. By default gradewire's own 504.",
+@cloup.option_group(
+    "Variants",
+    click.option(
+        "--rows",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Compare variants with their base on these JSON lines with question, references and prediction, at most "
+        "500. By default on gradewire's own 504.",
+    ),
 )
-@REPOSITORY_OPTION
-@JUDGE_REPOSITORY_OPTION
+@cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)
 @without_traceback()
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
-    """Check built models; without NAME, all of them.
+    """Check built models; exit with 4 if a check fails.
 
-    Compares digests, config.pbtxt and the graph with one another. Compares the vectors (a grader's logits) of texts of
-    many lengths, alone and in mixed batches, with an independent computation from the build. A variant must also give
-    nearly the scores of its base, which must be built; GPU variants run on the CPU for this. For a judge, checks
-    digests, tokenizer and next-token logits of a few texts: alone, in a batch and behind a cached prefix. The exit
-    code is 4 if a check fails.
+    Without NAME, check all models. For encoders and graders, compare digests, config.pbtxt and the graph with one
+    another. Also compare their results for texts of many lengths, alone and in mixed batches, with an independent
+    computation from the build. A variant must also return nearly the same scores as its base, which must be built; GPU
+    variants run on the CPU for this. For judges, check digests, tokenizer and next-token logits for a few texts: alone,
+    in a batch and after a cached prefix.
     """
     with needs("server", "verifying"):
-        from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - as in `build`
-        from gradewire_models.build.verify import verify_built  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - a slow import
+        from gradewire_models.build.verify import verify_built  # noqa: PLC0415 - a slow import
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:
@@ -151,7 +166,7 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Return the marks of graders and of the models that a call without a name uses."""
+    """Return " (grader)", " (default)", both or "" for a model in the list."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

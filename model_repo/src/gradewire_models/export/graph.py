@@ -1,4 +1,4 @@
-"""Complete an exported graph: inputs of the repository, pooling and normalisation, float16 on request."""
+"""Complete an exported graph with the repository's inputs, pooling and normalisation, on request in float16."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,7 @@ from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns its 
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""The prefix of ``hidden_states.N``: token vectors after layer N; layer 0 is the word vectors."""
+"""The prefix of ``hidden_states.N``, the token vectors after layer N; N = 0 means the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
@@ -22,13 +22,13 @@ _PREFIX: Final = "encoder/"  # before the bare encoder's names
 _IR_VERSION: Final = 9
 _TINY: Final = 1e-12
 
-# Operators of normalisations that were written out: a square exceeds float16's range at 256.
+# Operators of normalisations that are not a single operator. They stay in float32: the square of 256 exceeds float16.
 _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The parts that complete a bare encoder; `padding_id` is its input where the mask is 0."""
+    """The settings that complete a bare encoder, which gets `padding_id` as input where the mask is 0."""
 
     pooling: str
     token_layers: tuple[int, ...]
@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def sources(self) -> dict[str, str]:
-        """Outputs of the whole graph with token vectors, mapped to the bare encoder's outputs."""
+        """The complete graph's outputs with token vectors, mapped to the bare encoder's outputs."""
         earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
         return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
 
@@ -49,18 +49,18 @@ class Completion:
 
 
 def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
-    """Turn a bare encoder into a graph of the repository; `encoder` must not be used afterwards.
+    """Turn a bare encoder into a graph for the repository; do not use `encoder` afterwards.
 
     The encoder's inputs are ``input_ids``, ``attention_mask`` and optionally ``token_type_ids`` and ``position_ids``,
-    int64 [batch, tokens]. It has the outputs that `completion` needs, and its weights are inside.
+    int64 [batch, tokens]. The encoder must have the outputs in `completion.needed` and include its weights.
 
     Returns:
-        Inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask`` (1 on a text's tokens, then 0), int64
-        [batch, tokens]. Outputs ``sentence_embedding``, float32 [batch, dims], of unit length; ``token_embeddings`` and
-        ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
+        A graph with the inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask`` (1 for a text's
+        tokens, then 0), int64 [batch, tokens]. Its outputs are ``sentence_embedding``, float32 [batch, dims], of unit
+        length, and ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
 
     Raises:
-        ExportError: The encoder has other inputs, lacks an output, or uses operators outside the standard.
+        ExportError: The encoder needs unknown inputs, lacks an output, or uses non-standard operators.
     """
     inner = compose.add_prefix(encoder, _PREFIX).graph
     before, after = Nodes(), Nodes()
@@ -89,13 +89,13 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
 
 
 def clean(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Remove from `model` what differs between machines, and check the rest.
+    """Remove everything from `model` that differs between machines, and check the rest.
 
     Raises:
-        ExportError: The graph uses operators outside the standard.
+        ExportError: The graph uses non-standard operators.
         onnx.checker.ValidationError: The graph is invalid.
     """
-    # Traces of the source contain paths of this machine.
+    # The metadata contain stack traces with this machine's paths.
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
     del model.graph.value_info[:]
@@ -106,19 +106,19 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
         part.doc_string = ""
     foreign = {node.domain for node in model.graph.node} - {"", "ai.onnx"}
     if foreign or model.functions:
-        raise ExportError(f"the graph needs operators outside the standard: {sorted(foreign)}")
+        raise ExportError(f"the graph needs non-standard operators: {sorted(foreign)}")
     model.ir_version = _IR_VERSION
     onnx.checker.check_model(model)
     return model
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
-    """Write the encoder's inputs, under its own names."""
+    """Write the encoder's inputs from the graph's inputs."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
-        raise ExportError(f"the exported encoder needs {sorted(unknown)}, but inputs are only token ids and mask")
+        raise ExportError(f"the exported encoder needs {sorted(unknown)}, but a graph gets only token ids and mask")
     nodes.ints("zero", 0)
     nodes.ints("one", 1)
-    # Some architectures (RoBERTa) find padding by its id and ignore the mask.
+    # Some architectures (RoBERTa) recognise padding by its id and ignore the mask.
     kept = nodes.op("Cast", ATTENTION_MASK, name="kept", to=TensorProto.BOOL)
     nodes.op("Where", kept, INPUT_IDS, nodes.ints("padding_id", padding_id), name=_PREFIX + INPUT_IDS)
     nodes.op("Identity", ATTENTION_MASK, name=_PREFIX + ATTENTION_MASK)
@@ -126,7 +126,7 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
         nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TYPE_IDS)
     if _POSITIONS in names:
         counted = nodes.op("CumSum", ATTENTION_MASK, nodes.constant("token_axis", 1), name="counted")
-        # A row without tokens counts to 0.
+        # In a row without tokens, the count is 0, so 0 - 1 would be no position.
         nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
 
 
@@ -139,7 +139,7 @@ def _write_sentence(nodes: Nodes, pooling: str) -> None:
     elif pooling == "last":
         pooled = _last(nodes, rows)
     else:
-        # Normalisation divides the length out, so a sum does instead of a mean.
+        # A sum and a mean are equal after normalisation.
         weights = nodes.op("Cast", ATTENTION_MASK, name="weights", to=TensorProto.FLOAT)
         weighted = nodes.op(
             "Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted"
@@ -158,12 +158,12 @@ def _last(nodes: Nodes, rows: str) -> str:
 
 
 def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
-    """Return the nodes that `wanted` outputs depend on, in order."""
+    """Return the nodes that the outputs `wanted` depend on, in order."""
     needed, kept = set(wanted), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
             needed.update(node.input)
-            # Values that a branch or loop reads from outside are not among its inputs.
+            # A branch's or loop's inputs do not include the values that its body reads from the outer graph.
             needed.update(name for part in _subgraphs(node) for inner in part.node for name in inner.input)
             kept.append(node)
     return kept[::-1]
@@ -174,23 +174,23 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert a bare float32 encoder to float16 inside; inputs and outputs keep their types.
+    """Convert a bare float32 encoder to float16; inputs and outputs keep their types. Do not use `encoder` afterwards.
 
-    `encoder` must not be used afterwards. Pooling and normalisation, sums of many numbers, are added later in float32.
+    `complete` adds pooling and normalisation in float32, because they sum many numbers.
 
     Raises:
         ValueError: The converter cannot read the graph.
     """
-    from onnxruntime.transformers.float16 import (  # noqa: PLC0415 - slow, and only needed for GPUs
+    from onnxruntime.transformers.float16 import (  # noqa: PLC0415 - a slow import that only GPU exports need
         DEFAULT_OP_BLOCK_LIST,
         convert_float_to_float16,
     )
-    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - as above
+    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - for the same reason
 
     half: onnx.ModelProto = convert_float_to_float16(
         encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
     )
-    # The converter repeats a cast for each reader, and appends all of them.
+    # The converter appends the same cast once for each node that reads it. Keep one.
     once = {tuple(node.output): node for node in half.graph.node}
     del half.graph.node[:]
     half.graph.node.extend(once.values())

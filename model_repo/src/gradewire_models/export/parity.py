@@ -1,4 +1,4 @@
-"""Check that a written graph computes what torch computes, independently of a text's batch mates."""
+"""Check that a graph computes the same as torch, whatever other texts are in the batch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,12 @@ _SEED = 20261122
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Limits of a graph's difference from torch in float32.
+    """Limits for the differences between a graph and torch in float32.
 
     Attributes:
-        component: Largest difference of a component of a sentence vector.
-        cosine: Largest difference between 1 and the cosine of a sentence vector with torch's.
-        token_component: Largest difference of a component of a token vector, in units of these vectors' own size.
+        component: Maximum difference of a sentence vector's component.
+        cosine: Maximum difference between 1 and the cosine of a sentence vector with torch's.
+        token_component: Maximum difference of a token vector's component, as `token_error` measures it.
     """
 
     component: float = 1e-4
@@ -35,12 +35,12 @@ FP16_TOLERANCE: Final = Tolerance(component=5e-3, token_component=0.05)
 
 
 def tolerance_of(numeric_class: str) -> Tolerance:
-    """Return the limits of a graph with this numeric class, for example ``"fp16-cuda"``."""
+    """Return the limits for a graph with this numeric class, for example ``"fp16-cuda"``."""
     return FP16_TOLERANCE if numeric_class.startswith("fp16-") else Tolerance()
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compare the graph at `path` with `golden` in mixed batches whose padding holds arbitrary ids."""
+    """Compare the graph at `path` with `golden` in mixed batches with random ids as padding."""
     session = open_session(path, severity=ERRORS_ONLY)
     layers = sorted(golden.tokens_by_layer)
     outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]
@@ -67,10 +67,10 @@ def _check_sentences(found: Rows, expected: Rows, over: str, tolerance: Toleranc
     error = float(np.max(np.abs(found - expected)))
     cosine_error = float(np.max(1 - np.sum(found.astype(np.float64) * expected, axis=1)))
     return Check(
-        "sentences as in torch",
-        # A comparison with NaN is false, so NaN fails.
+        "sentence vectors match torch",
+        # A comparison with NaN is False, so the check fails on NaN.
         passed=error <= tolerance.component and cosine_error <= tolerance.cosine,
-        detail=f"largest difference {error:.1e}, of a cosine {cosine_error:.1e} {over} "
+        detail=f"largest difference {error:.1e}, cosine at least 1 - {cosine_error:.1e}, {over} "
         f"(at most {tolerance.component:.0e} and {tolerance.cosine:.0e})",
     )
 
@@ -79,19 +79,19 @@ def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) 
     errors = {layer: token_error(rows, golden.tokens_by_layer[layer]) for layer, rows in found.items()}
     said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
     return Check(
-        "tokens as in torch",
+        "token vectors match torch",
         passed=all(error <= tolerance.token_component for error in errors.values()),
         detail=f"largest difference {said} (at most {tolerance.token_component:.0e} of their size)",
     )
 
 
 def _check_empty(session: onnxruntime.InferenceSession, tolerance: Tolerance) -> Check:
-    # A server fills batches up with zeros. Results of such rows are not used, but must not spoil their neighbours.
+    # A server fills batches up with zeros. Nobody uses the results of these rows, but they must not change other rows.
     ids = np.zeros((2, 3), np.int64)
     mask = np.array([[1, 1, 1], [0, 0, 0]], np.int64)
     (found,) = run(session, [SENTENCE_OUTPUT], ids, mask)
     (alone,) = run(session, [SENTENCE_OUTPUT], ids[:1], mask[:1])
     passed = bool(np.all(np.isfinite(found))) and float(np.max(np.abs(found[0] - alone[0]))) <= tolerance.component
     return Check(
-        "empty rows", passed=passed, detail="a row without tokens gives finite values and does not change its neighbour"
+        "empty rows", passed=passed, detail="a row without tokens has finite results and does not change the other row"
     )

@@ -10,14 +10,15 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""Largest default limit: answers are short, and memory grows with the square of the tokens."""
+"""Maximum default for max_tokens, because answers are short and memory grows with the square of the tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """A caller's choices with the names of `EncoderMetadata`; None and empty leave them to the folder.
+    """A caller's choices, with the field names of `EncoderMetadata`. None and "" mean the folder's value.
 
-    An empty `prefix` switches the folder's own off. If `numeric_class` is not for CPUs, the model's name ends with it.
+    An exception is the empty `prefix`, which switches the folder's prompt off. If `numeric_class` is not for CPUs, the
+    model's name ends with it.
     """
 
     name: str = ""
@@ -33,7 +34,7 @@ def check_options(options: ExportOptions) -> None:
     """Check the options before anything is downloaded.
 
     Raises:
-        ExportError: A value is out of its range.
+        ExportError: A value is out of range.
     """
     if options.name:
         require_free_name(options.name, ExportError)
@@ -47,12 +48,12 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     """Describe the exported model; `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: An option is needed because the folder lacks a setting, or the name cannot be used.
+        ExportError: The folder lacks a setting that needs an option, or the name cannot be used.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]
     if options.numeric_class != CPU_CLASS and not name.endswith(f"-{options.numeric_class}"):
-        # The Helm chart and users recognise the target by the name.
+        # The Helm chart and users recognise a model's target by its name.
         name = f"{name}-{options.numeric_class}"
     require_free_name(name, ExportError)
     if folder.pooling is None:
@@ -82,11 +83,11 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
 
 
 def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
-    """Return notes on defaults that the caller may want to change, one line each."""
+    """Return notes, one line each, on defaults that the caller may want to change."""
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
         notes.append(
-            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens of {folder.max_tokens} possible. Change it with --max-tokens"
+            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens, but may have {folder.max_tokens} with --max-tokens"
         )
     offered = [name for name, text in folder.prompts.items() if text]
     if options.prefix is None and offered and not folder.default_prompt:

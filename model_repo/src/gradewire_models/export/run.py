@@ -1,4 +1,4 @@
-"""Export an encoder into a repository: completely or not at all, and always verified."""
+"""Export an encoder into a repository and verify it, either completely or not at all."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,13 +34,13 @@ def export_model(
 ) -> ExportResult:
     """Export an encoder, from a directory or the hub, into `repository`; replace a model with the same name.
 
-    The graph is compared with torch before it is put in place: each text alone in torch, and in mixed batches in the
-    graph. After a failure the repository is unchanged.
+    The graph is compared with torch before it is published. Torch encodes each text alone, the graph in mixed batches.
+    After a failure, the repository is unchanged.
 
     Raises:
         ExportError: The model cannot be exported with these options; the message says why and what to do instead.
-        DownloadError: The hub did not deliver it.
-        VerificationError: The graph does not compute what torch computes.
+        DownloadError: The model cannot be downloaded from the hub.
+        VerificationError: The graph does not compute the same as torch.
         BuildError: The repository cannot be written.
     """
     check_options(options)
@@ -74,7 +74,7 @@ def _write(
     tokenized = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     if max(tokenizer.get_vocab().values()) >= vocabulary:
-        raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond the {vocabulary} word vectors")
+        raise ExportError(f"the tokenizer of {folder.directory} returns ids beyond the {vocabulary} word vectors")
     drawn = reference_texts(tokenized, vocabulary, plan.max_tokens)
     golden = reference_vectors(model, plan.pooling, plan.earlier_layers, drawn)
     save_golden(golden, target / GOLDEN_FILE)
@@ -86,7 +86,7 @@ def _write(
             return _write_graph(model, each, metadata, target, report), notes
         except (ExportError, VerificationError) as error:
             notes += (f"exported with {last}, because {each} failed: {error}",)
-            # The failed exporter may have patched the model.
+            # The failed exporter may have changed the model.
             model = load_encoder(folder)
     return _write_graph(model, last, metadata, target, report), notes
 
@@ -102,4 +102,4 @@ def _write_graph(
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     parity = check_parity(target / ONNX_FILE, golden, vocabulary, tolerance_of(metadata.numeric_class))
     checks = (*parity, *verify_built(target.parent, metadata.name, None))
-    return require(checks, "the graph does not compute what torch computes: ")
+    return require(checks, "the graph does not compute the same as torch: ")

@@ -1,4 +1,4 @@
-"""Write the tokenizer of an exported encoder as a tokenizer.json that gives the same ids as transformers."""
+"""Write an exported encoder's tokenizer as a tokenizer.json that returns the same ids as transformers."""
 
 import json
 from pathlib import Path
@@ -23,44 +23,44 @@ SAMPLE_TEXTS = (
     "ANSWER: It is, to the best of my knowledge, the Eiffel Tower in Paris (France)!",
     "A long answer goes on and on, with one clause after another, until nobody knows what was asked. " * 8,
 )
-"""Texts of unequal length and script to compare tokenizers and encoders with."""
+"""Texts in several lengths and scripts for comparisons of tokenizers and encoders."""
 
 
-_OVERRULED = f"the published {TOKENIZER_FILE} gives other ids than transformers; the ids of transformers are used"
+_OVERRULED = f"the published {TOKENIZER_FILE} gives different ids than transformers, so it is not used"
 
 
 def load_tokenizer(folder: EncoderFolder) -> Any:
-    """Load the tokenizer with transformers, which converts older, slow ones.
+    """Load the tokenizer with transformers, which converts slow tokenizers to fast ones.
 
     Raises:
-        ExportError: The tokenizer is missing, cannot be converted, or gives token types that the graph does not take.
+        ExportError: The tokenizer is missing, cannot be converted, or returns token types other than 0.
     """
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder.directory, trust_remote_code=False, local_files_only=True, use_fast=True
         )
-    # transformers raises many kinds of errors.
+    # transformers raises errors of many types.
     except Exception as error:
         said = " ".join(str(error).strip().splitlines()[:3])
         raise ExportError(f"{_no_tokenizer(folder)} (some need sentencepiece or tiktoken): {said}") from error
-    # For a folder without a tokenizer, transformers invents one that knows only its special tokens.
+    # For a folder without a tokenizer, transformers returns one that knows only special tokens.
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise ExportError(_no_tokenizer(folder))
     if not tokenizer.is_fast:
-        raise ExportError(f"the tokenizer of {folder.directory} ({type(tokenizer).__name__}) has no fast form")
+        raise ExportError(f"the tokenizer of {folder.directory} ({type(tokenizer).__name__}) has no fast version")
     if any(any(tokenizer(text).get("token_type_ids", [])) for text in SAMPLE_TEXTS):
-        raise ExportError(f"{folder.model_type} gives token types other than 0, which the graph does not take")
+        raise ExportError(f"{folder.model_type} needs token types other than 0, which the graph does not support")
     return tokenizer
 
 
 def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
-    """Write tokenizer.json without padding, cut at `max_tokens`; return a note if the published file is not used.
+    """Write tokenizer.json without padding and with truncation at `max_tokens`.
 
-    The folder's own file is used if it gives the same ids as transformers. Otherwise transformers' conversion is used,
-    which includes settings from other files.
+    Use the folder's own file if it returns the same ids as transformers. Otherwise use transformers' conversion, which
+    includes settings from other files, and return a note.
 
     Raises:
-        ExportError: Neither file gives the ids of transformers.
+        ExportError: Neither file returns the same ids as transformers.
         OSError: `target` cannot be written.
     """
     published = folder.directory / TOKENIZER_FILE

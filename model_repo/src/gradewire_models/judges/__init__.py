@@ -1,1 +1,1 @@
-"""Judges, language models that grade: their catalog, the built ones, and in `build` their construction."""
+"""Build judges, which are language models that grade answers, and read their catalog and repository."""

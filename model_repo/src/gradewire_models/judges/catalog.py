@@ -1,4 +1,4 @@
-"""Read the judges of ``judges.toml`` as typed, checked values."""
+"""Read the judges in ``judges.toml`` as typed, checked values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,28 +30,28 @@ _CATALOG_FILE = Path(__file__).with_name("judges.toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogJudge:
-    """A judge as the catalog describes it.
+    """A judge's entry in the catalog.
 
     Attributes:
-        name: Name in requests, repository directory and commands.
+        name: Name of the judge in requests and commands, and of its directory in the repository.
         title: Description in one line.
-        origin: First publication of the weights: a hub id.
+        origin: Hub ID of the weights' original publication.
         licence: SPDX identifier of the weights' licence.
-        architecture: Architecture as in GGUF, for example ``"qwen2"`` or ``"llama"``.
+        architecture: Architecture in GGUF's spelling, for example ``"qwen2"`` or ``"llama"``.
         chat_template: Format of a conversation; only ``"chatml"`` so far.
-        context_tokens: Longest prompt and answer together, in tokens.
-        default: True for the one judge that is used if none is named.
-        test_only: True if its verdicts are no better than chance and it only serves tests.
-        remarks: Notes for users, a sentence each.
-        sources: Wheels that carry the GGUF file; empty if the judge cannot be built, only served by vLLM, Triton or an
-            OpenAI-compatible server.
+        context_tokens: Maximum length of prompt and answer together, in tokens.
+        default: True for the one judge that is used if the caller names no judge.
+        test_only: True if the judge is only for tests, because its verdicts are no better than chance.
+        remarks: Notes for users, one sentence each.
+        sources: Wheels that contain the GGUF file. Empty for a judge that cannot be built; vLLM, Triton or an
+            OpenAI-compatible server must serve it.
         file: Published name of the GGUF file.
         sha256: Digest of the GGUF file, 64 hex characters; empty without `sources`.
         bytes: Size of the GGUF file.
-        download_bytes: Size of all sources together.
+        download_bytes: Total size of all sources.
         eos_tokens: Tokens that end an answer.
-        digests: Digests that a build must produce, by form; a missing form is not compared.
-        numeric_classes: Arithmetic by form; answers of different classes are never mixed.
+        digests: Digests that a build must produce, by form; missing forms are not compared.
+        numeric_classes: Arithmetic by form; answers with different classes are never mixed.
     """
 
     name: Name
@@ -75,7 +75,7 @@ class CatalogJudge:
 
     @property
     def buildable(self) -> bool:
-        """True if `gradewire models build` can make it."""
+        """True if `gradewire models build` can build this judge."""
         return bool(self.sources)
 
     @property
@@ -93,7 +93,7 @@ class CatalogJudge:
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Read the catalog of judges, by name in the order of the file.
+    """Read the judges' catalog, by name in the order of the file.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
@@ -104,7 +104,7 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
 
 
 def default_judge() -> CatalogJudge:
-    """Return the judge that is used if none is named."""
+    """Return the judge that is used if the caller names no judge."""
     return next(judge for judge in catalog_judges().values() if judge.default)
 
 
@@ -112,7 +112,7 @@ def find_judge(name: str) -> CatalogJudge:
     """Look a judge up by name.
 
     Raises:
-        CatalogError: The catalog has no such judge; the message lists its judges.
+        CatalogError: The catalog has no such judge; the message lists the known ones.
     """
     return find(catalog_judges(), name, "judge")
 

@@ -1,4 +1,4 @@
-"""Write and read ``judge.json``: the description of a built judge, and the digest of each form."""
+"""Write and read ``judge.json``, which contains a built judge's description and each form's digest."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ ONNX_FILE = "int8/model.onnx"
 ONNX_DATA_FILE = "int8/model.onnx.data"
 GOLDEN_FILE = "int8/golden.npz"
 GRAPH_VERSION = 1
-"""The version of the graph's inputs, outputs and arithmetic. A runtime refuses other versions."""
+"""The version of the graph's inputs, outputs and arithmetic. A runtime rejects all other versions."""
 
 _FORMAT = "gradewire-judge/1"
 
@@ -28,7 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """Properties that a judge's weights decide; `context_tokens` limits prompt and answer together."""
+    """A judge's properties that depend on its weights; `context_tokens` limits prompt and answer together."""
 
     chat_template: str
     context_tokens: int
@@ -43,12 +43,12 @@ class Description:
         name: The judge's name.
         title: Description in one line.
         licence: SPDX identifier.
-        origin: First publication of the weights.
-        test_only: True if it only serves tests.
+        origin: Original publication of the weights.
+        test_only: True if the judge is only for tests.
         remarks: Notes for users.
-        facts: Properties that its weights decide.
-        tokenizer: Record of tokenizer.json.
-        forms: Files of each built form, by path in the judge's directory.
+        facts: Properties that depend on the weights.
+        tokenizer: Size and digest of tokenizer.json.
+        forms: Size and digest of each built form's files, by path in the judge's directory.
         numeric_classes: Arithmetic of each built form.
     """
 
@@ -65,17 +65,17 @@ class Description:
 
     @property
     def files(self) -> Files:
-        """The files, by path in the judge's directory."""
+        """Size and digest of all files, by path in the judge's directory."""
         return {
             TOKENIZER_FILE: self.tokenizer,
             **{path: each for files in self.forms.values() for path, each in files.items()},
         }
 
     def digest(self, form: Form) -> str:
-        """Return the digest of all that decides an answer of `form`, 64 hex characters.
+        """Return a SHA-256, 64 hex characters, over everything that determines the answers of `form`.
 
-        It covers the form's files, the tokenizer, the kind of chat template, the arithmetic and the graph's version.
-        Judges with equal digests give equal answers.
+        The digest covers the form's files, the tokenizer, the chat template's name, the arithmetic and the graph's
+        version. Judges with equal digests give equal answers.
         """
         files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [
@@ -103,16 +103,16 @@ def write_description(description: Description, directory: Path) -> None:
 
 
 def read_description(directory: Path) -> Description:
-    """Read a description from `write_description`.
+    """Read a description that `write_description` wrote.
 
     Raises:
         OSError: The file is missing or cannot be read.
-        ValueError: The file is no description, has another format, or was changed after the build.
+        ValueError: The file is not a description, has a different format, or was changed after the build.
     """
     values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     try:
         if values.pop("format") != _FORMAT:
-            raise ValueError("it has another format")  # noqa: TRY301 - reported like the other errors
+            raise ValueError("it has a different format")  # noqa: TRY301 - reported like all other errors
         digests = values.pop("digests")
         description = read_table(Description, values, extra="ignore")
         found = {form: description.digest(form) for form in description.forms}

@@ -1,4 +1,4 @@
-"""Read the judges of a directory, without any of the packages that build or run them."""
+"""Read the judges in a repository, without packages that build or run judges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,32 +17,32 @@ from gradewire_models.judges.description import (
 from gradewire_models.repository.built import default_repository, find_directory, list_sound
 from gradewire_models.repository.digest import record_fault
 
-_HASHED_BYTES = 16 << 20  # every load hashes files up to this size
+_HASHED_BYTES = 16 << 20  # `load_judge` always hashes files up to this size
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltJudge:
-    """A judge of a repository.
+    """A judge in a repository.
 
     Attributes:
         name: Name of the judge and its directory.
         title: Description in one line.
-        directory: Directory of the judge.
-        forms: Built forms, the faster first: ``"int8"``, ``"gguf"``.
-        onnx_path: The int8 form's graph, with its weights in ``model.onnx.data`` next to it; None without that form.
+        directory: The judge's directory.
+        forms: Built forms, ``"int8"`` and ``"gguf"``; the faster first.
+        onnx_path: The int8 form's graph, whose weights are in ``model.onnx.data`` next to it; None without this form.
             docs/reference/judge-models.md describes inputs and outputs.
-        gguf_path: The GGUF file; None without that form.
-        tokenizer_path: tokenizer.json: byte-level BPE without padding, truncation or added tokens.
-        digests: By form, 64 hex characters over everything that decides an answer.
+        gguf_path: The GGUF file; None without this form.
+        tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
+        digests: SHA-256 over everything that determines an answer, by form, 64 hex characters.
         numeric_classes: Arithmetic by form.
         chat_template: Format of a conversation: ``"chatml"``.
-        context_tokens: Longest prompt and answer together, in tokens.
+        context_tokens: Maximum length of prompt and answer together, in tokens.
         eos_ids: Tokens that end an answer.
         licence: SPDX identifier of the weights' licence.
-        test_only: True if its verdicts are no better than chance and it only serves tests.
-        remarks: Notes for users, a sentence each.
-        build_hint: Command that builds it.
-        bytes: Size of all its files.
+        test_only: True if the judge is only for tests, because its verdicts are no better than chance.
+        remarks: Notes for users, one sentence each.
+        build_hint: Command that builds the judge.
+        bytes: Total size of the judge's files.
     """
 
     name: str
@@ -65,23 +65,23 @@ class BuiltJudge:
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:
-    """Return the default directory of judges: ``judges`` next to the repository of encoders."""
+    """Return the default directory of judges, which is ``judges`` next to the encoders' repository."""
     return (encoders or default_repository()).parent / "judges"
 
 
 def list_judges(repository: Path) -> list[BuiltJudge]:
-    """List the judges of a repository by name.
+    """List a repository's judges, sorted by name.
 
-    Files are checked by size. A broken judge is left out, with one warning in the log for each reason; `load_judge`
-    raises the reason. A missing repository holds no judges.
+    Check only the size of each file. Skip a broken judge and log each new reason once as a warning; `load_judge` raises
+    the reason. Return an empty list if the repository is missing.
     """
     return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
-    """Describe a judge after checking its files: all by size, the graph and the tokenizer by digest.
+    """Describe a judge after checking the size of all files, and the digests of graph and tokenizer.
 
-    With `every_byte` the weights are checked by digest too, which takes seconds instead of milliseconds.
+    If `every_byte` is set, also check the weights' digests, which takes seconds instead of milliseconds.
 
     Raises:
         ModelNotBuiltError: The judge is missing; the message says how to build it.
@@ -108,7 +108,7 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         raise _broken(directory, str(error)) from error
     if described.name != directory.name:
         raise _broken(directory, f"{DESCRIPTION_FILE} describes {described.name!r}")
-    # A newer release may have a better title and notes than the one that built the judge.
+    # The catalog's title and notes may be better, if a newer release wrote them.
     entry = catalog_judges().get(described.name)
     return BuiltJudge(
         name=described.name,

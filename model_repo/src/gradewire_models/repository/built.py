@@ -1,4 +1,4 @@
-"""Read the models of a Triton repository, without any package that builds or runs models."""
+"""Read the models in a Triton repository, without packages that build or run models."""
 
 import logging
 import os
@@ -50,12 +50,12 @@ _REQUIRED_OUTPUTS = {
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Return the directories that hold `file`, by name; skip hidden ones, which are builds in progress."""
+    """Return the directories that contain `file`, sorted by name; skip hidden ones, which are builds in progress."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory `name` that holds `file`; None if it is missing or the name is not a plain name."""
+    """Return the directory `name` if it contains `file`; otherwise, or if `name` is not a plain name, None."""
     if (
         not name
         or name.startswith(".")
@@ -68,9 +68,9 @@ def find_directory(repository: Path, name: str, file: str) -> Path | None:
 
 
 def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> list[T]:
-    """Describe every directory that holds `file`, by name.
+    """Describe every directory that contains `file`, sorted by name.
 
-    If `describe` raises ModelBrokenError, the directory is left out, and each reason is logged once as a warning.
+    Skip a directory if `describe` raises ModelBrokenError, and log each new reason once as a warning.
     """
     found = []
     for directory in described_in(repository, file):
@@ -87,16 +87,18 @@ def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModel(EncoderMetadata):
-    """A model of a repository, as its config.pbtxt describes it.
+    """A model in a repository, with the description from its config.pbtxt.
 
     Attributes:
-        directory: Directory of the model, with the model's name.
-        version: Number of the folder with its graph: the highest, which Triton serves.
-        onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
-        tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
-        digest: 64 hex characters over everything that decides a vector (`gradewire_models.repository.digest`).
-        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1], which names the graph that made the
-            vectors. In the range of int64, never 0.
+        directory: The model's directory, which has the model's name.
+        version: Number of the newest version folder. It contains the graph that Triton serves.
+        onnx_path: File with graph and weights. The inputs are ``input_ids`` and ``attention_mask``, int64 [batch,
+            tokens].
+        tokenizer_path: File tokenizer.json, which does not pad and truncates at `max_tokens`.
+        digest: SHA-256 over everything that determines a vector (`gradewire_models.repository.digest`), 64 hex
+            characters.
+        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1], which identifies the graph that
+            computed the vectors. Never 0.
         unreadable: Calibrations that cannot be read and are not used.
     """
 
@@ -110,7 +112,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def sentence_output(self) -> str:
-        """The output with the sentence vectors, float32 [batch, dims], of unit length; for a grader its logits."""
+        """The output with the sentence vectors, float32 [batch, dims], of unit length; a grader's has logits."""
         return LOGIT_OUTPUT if self.kind == "grader" else SENTENCE_OUTPUT
 
     @property
@@ -120,54 +122,53 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def token_layers(self) -> tuple[int, ...]:
-        """Layers whose token vectors are outputs, ascending from 1, including the last."""
+        """Layers whose token vectors are outputs, in ascending order and including the last; 1 is the first layer."""
         return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
         """Return the name of the output with the token vectors of one of `token_layers`.
 
-        They are float32 [batch, tokens, dims]; rows of padding are unspecified.
+        The vectors are float32 [batch, tokens, dims]; rows for padding are unspecified.
         """
         return TOKENS_OUTPUT if layer == self.layers else layer_output(layer)
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """The model's calibrations, a line each; unreadable ones come last, with a remedy."""
+        """One line for each calibration; unreadable calibrations come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes for users: on its training texts, then on each calibration."""
+        """Notes for users: first on the model's training texts, then on each calibration."""
         return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
     def on_cpu(self) -> bool:
-        """True if the digest stands for vectors from a CPU; a GPU gives others."""
+        """True if the digest stands for vectors from a CPU; a GPU's vectors differ."""
         return self.numeric_class.endswith("-cpu")
 
 
 def default_repository() -> Path:
-    """Return the repository that is used if none is named.
+    """Return the repository that is used if the caller names no repository.
 
-    The first of these: ``$GRADEWIRE_MODEL_REPOSITORY``, ``model_repo/models`` of the checkout that this package runs
-    from,
-    ``gradewire/models`` in the user's data directory.
+    It is ``$GRADEWIRE_MODEL_REPOSITORY`` if set. Otherwise it is ``model_repo/models`` if this package runs from a
+    checkout, else ``gradewire/models`` in the user's data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
         return Path(named).expanduser()
-    room = Path(__file__).resolve().parents[3]
-    if room.name == "model_repo" and (room.parent / "pyproject.toml").is_file():
-        return room / "models"
+    source = Path(__file__).resolve().parents[3]
+    if source.name == "model_repo" and (source.parent / "pyproject.toml").is_file():
+        return source / "models"
     return platformdirs.user_data_path("gradewire") / "models"
 
 
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
-    """List the models of a repository by name.
+    """List a repository's models, sorted by name.
 
-    Files are checked by size, not by digest. A broken model is left out, with one warning in the log for each reason;
-    `load_built` raises the reason. A missing repository holds no models. Without `graphs`, the graphs may be missing,
-    because a server elsewhere runs the models.
+    Check the size of each file, but not its digest. Skip a broken model and log each new reason once as a warning;
+    `load_built` raises the reason. Return an empty list if the repository is missing. If `graphs` is False, graphs may
+    be missing, because a server elsewhere runs the models.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
@@ -175,7 +176,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
     """Describe a model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
-    Without `graph` only the tokenizer is checked, and the graph may be missing.
+    If `graph` is False, check only the tokenizer; the graph may be missing.
 
     Raises:
         ModelNotBuiltError: The model is missing; the message says how to build it.
@@ -189,7 +190,7 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
         try:
             return _load(directory, graph=graph)
         except ModelBrokenError:
-            # A model that was replaced between two reads is not broken, so read it again.
+            # Another process may have replaced the model between two reads. Then it is not broken, so read it again.
             if _stamp(directory) == stamp:
                 raise
 
@@ -211,7 +212,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """Return the highest version folder of a model, which Triton serves; None without one."""
+    """Return the highest number of a model's version folders, which Triton serves; None without a folder."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 
@@ -253,8 +254,8 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         raise _broken(directory, f"{CONFIG_FILE} describes {config.name!r}")
     wrong = [path for path, record in records.items() if found[path] != record.bytes]
     if wrong:
-        said = ", ".join(f"{path.name} {records[path].bytes}, not {found[path]} bytes" for path in wrong)
-        raise _broken(directory, f"{CONFIG_FILE} says {said}")
+        said = ", ".join(f"{path.name} has {found[path]} bytes, not {records[path].bytes}" for path in wrong)
+        raise _broken(directory, f"{said} as in {CONFIG_FILE}")
     outputs = [output.name for output in config.output]
     if not set(outputs) >= _REQUIRED_OUTPUTS[model.kind]:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")

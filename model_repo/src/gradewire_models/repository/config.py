@@ -1,4 +1,4 @@
-"""Write a model's metadata to config.pbtxt for Triton, read it back, and describe it for comparisons."""
+"""Write a model's metadata to config.pbtxt for Triton, and read it back."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
 
 CONFIG_FILE = "config.pbtxt"
-# Raise this when our output changes. A build then rewrites the file of an existing model, and keeps the model.
+# Raise this when the output of this module changes. A build then rewrites an existing model's config.pbtxt only.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
-ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a graph is written here; `BuiltModel.onnx_path` says where it is later
+ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a build's graph; a published one is at `BuiltModel.onnx_path`
 TOKENIZER_FILE = "tokenizer.json"
 
 INPUT_IDS = "input_ids"
@@ -52,14 +52,14 @@ _BASELINE_PREFIX = "bertscore_baseline_"
 _NUMBERS = ("catalog_version", "dims", "layers", "max_tokens")
 _TEXTS = ("licence", "numeric_class", "pooling", "prefix")
 _FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
-"""Text fields that a model can be served without."""
+"""String fields that a server does not need."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCalibration:
-    """A parameter with calibrations in a format that this gradewire cannot read, and the reason in one line.
+    """A parameter with calibrations that this version of gradewire cannot read, and the reason in one line.
 
-    Its metric fails with this model until the parameter is replaced or removed.
+    The metric fails with this model until the user replaces or removes the parameter.
     """
 
     metric: str
@@ -82,7 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The calibrations of a description, by metric, version and parameters, and the unreadable ones."""
+    """The calibrations in a description, sorted by metric, version and parameters, and the unreadable ones."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -91,7 +91,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Return calibrations as parameters of a description, by short name; `unreadable` ones stay as they are."""
+    """Return calibrations as a description's parameters, by short name; `unreadable` ones keep their text."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -100,7 +100,7 @@ def to_parameters(
 
 
 def calibrations_in(parameters: Mapping[str, str]) -> Described:
-    """Read the calibrations from a description's own parameters, given by their short names."""
+    """Read the calibrations from `own_parameters`."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
     for name in sorted(parameters):
@@ -118,7 +118,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
 
 
 def is_calibration(name: str) -> bool:
-    """Return True if a parameter, by its short name, holds calibrations."""
+    """Return True if the parameter with this short name contains calibrations."""
     return name.startswith(_CALIBRATION_PREFIX)
 
 
@@ -143,7 +143,7 @@ def _read(record: Any) -> StoredCalibration:
 
 @lru_cache(maxsize=16)
 def _records(text: str) -> tuple[StoredCalibration, ...]:
-    """Return the records of a parameter; cached, because repositories are listed often and a fit is long."""
+    """Return a parameter's records; cached, because repositories are listed often and a fit is long."""
     records = json.loads(text)
     if not isinstance(records, list):
         raise TypeError("it should be a list of records")
@@ -157,7 +157,7 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Size and digest of a model's files, and the value of its output ``model_fingerprint``, never 0."""
+    """The size and digest of a model's files, and the value of its output ``model_fingerprint``, never 0."""
 
     onnx: FileRecord
     tokenizer: FileRecord
@@ -174,7 +174,7 @@ def write_config(path: Path, config: ModelConfig) -> None:
 
 
 def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
-    """Return the whole description of a model, including its digest."""
+    """Return a model's complete description, including the digest."""
     digest = digest_parts(metadata, files).digest()
     layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.earlier_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
@@ -196,12 +196,12 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
-    """Read a config.pbtxt, and its `own_parameters`.
+    """Read a config.pbtxt; return the configuration and its `own_parameters`.
 
-    Unknown fields of Triton's are skipped, so operators can add some (rate limits, graph optimisation).
+    Fields that gradewire does not know are skipped, so operators can add Triton's (rate limits, graph optimisation).
 
     Raises:
-        ValueError: The file is no model configuration.
+        ValueError: The file is not a model configuration.
         OSError: The file cannot be read.
     """
     config = ModelConfig()
@@ -212,7 +212,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     return config, own_parameters(config)
 
 
-# ListModels reads all models on each call, and the plain Python parser takes 50 ms for one.
+# ListModels reads all models on each call, and protobuf's Python parser takes 50 ms for each model.
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> ModelConfig:
     return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
@@ -228,7 +228,7 @@ def own_parameters(config: ModelConfig) -> dict[str, str]:
 
 
 def digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
-    """Return the parts that a model's digest covers."""
+    """Return the values that a model's digest covers."""
     return DigestParts(
         onnx_sha256=files.onnx.sha256,
         tokenizer_sha256=files.tokenizer.sha256,
@@ -265,7 +265,7 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
 
 
 def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]) -> EncoderMetadata:
-    """Read an encoder's metadata from a description, with the `calibrations` that apply.
+    """Read an encoder's metadata from a description, and add the `calibrations` that apply.
 
     Raises:
         KeyError: A parameter is missing.
@@ -290,11 +290,11 @@ def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]
 
 
 def files_in(parameters: Mapping[str, str]) -> ModelFiles:
-    """Read size, digest and fingerprint of a model's files from `own_parameters`.
+    """Read the files' sizes and digests and the fingerprint from `own_parameters`.
 
     Raises:
         KeyError: A parameter is missing.
-        ValueError: A size or the fingerprint is no number.
+        ValueError: A size or the fingerprint is not an integer.
     """
     return ModelFiles(
         onnx=FileRecord(int(parameters["onnx_bytes"]), parameters["onnx_sha256"]),
@@ -307,7 +307,7 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
     """Read the merged adapter from `own_parameters`; None without one.
 
     Raises:
-        KeyError: A part of it is missing.
+        KeyError: One of the adapter's parameters is missing.
     """
     if "adapter_sha256" not in parameters:
         return None
@@ -315,10 +315,10 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """Read layer and baselines of BERTScore from `own_parameters`; None without them.
+    """Read BERTScore's layer and baselines from `own_parameters`; None without a layer.
 
     Raises:
-        ValueError: They are no numbers, or not three per layer.
+        ValueError: A parameter is not a number, or a layer does not have three baselines.
     """
     if "bertscore_layer" not in parameters:
         return None
@@ -332,15 +332,15 @@ def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The parts of a model configuration that callers of the model depend on.
+    """The fields of a model configuration that callers of the model depend on.
 
     Attributes:
-        max_batch_size: Largest number of rows in a request.
-        tensors: Inputs and outputs by name, as text without the batch dimension: ``"TYPE_FP32[-1, 384]"``.
-        facts: Our own parameters by their short names.
-        instances: Concurrent runs; 0 if unspecified.
-        kinds: Device kinds, ``"KIND_CPU"``, ``"KIND_GPU"``; ``"KIND_AUTO"`` only before a server has chosen.
-        accelerators: Accelerators in protobuf's text form; empty for none.
+        max_batch_size: Maximum number of rows in a request.
+        tensors: Type and shape of inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1, 384]"``.
+        facts: The `own_parameters`, by short name.
+        instances: Number of concurrent runs; 0 if unspecified.
+        kinds: Device kinds: ``"KIND_CPU"``, ``"KIND_GPU"``, or ``"KIND_AUTO"`` if the server has not chosen yet.
+        accelerators: Accelerators in protobuf's text format; empty without accelerators.
     """
 
     max_batch_size: int
@@ -355,7 +355,7 @@ def served_from_file(path: Path) -> ServedModel:
     """Read a config.pbtxt.
 
     Raises:
-        ValueError: The file is no model configuration.
+        ValueError: The file is not a model configuration.
         OSError: The file cannot be read.
     """
     return _served(read_config(path)[0])
@@ -382,17 +382,17 @@ def _served(config: ModelConfig) -> ServedModel:
 
 
 def tensors_in(config: ModelConfig) -> dict[str, str]:
-    """Return the inputs and outputs by name, as text, without the batch dimension."""
+    """Return type and shape of inputs and outputs by name, without the batch dimension."""
     return {**_tensors("input", config.input), **_tensors("output", config.output)}
 
 
 def kinds_in(config: ModelConfig) -> frozenset[str]:
-    """Return the device kinds of its instances."""
+    """Return the instances' device kinds."""
     return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
 
 
 def accelerators_in(config: ModelConfig) -> str:
-    """Return the accelerators in protobuf's text form; empty for none."""
+    """Return the accelerators in protobuf's text format; empty without accelerators."""
     return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
 
 

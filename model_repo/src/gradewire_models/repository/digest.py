@@ -1,4 +1,4 @@
-"""Compute the digest of a model, which covers everything that decides a text's vector, in 64 hex characters."""
+"""Compute a model's digest, a SHA-256 over everything that determines a text's vector."""
 
 import hashlib
 import json
@@ -10,9 +10,9 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The parts that the digest covers, in order.
+    """The values that a model's digest covers, in this order.
 
-    Two models with equal parts give equal vectors; caches rely on it.
+    Caches rely on the fact that two models with equal values return equal vectors.
     """
 
     onnx_sha256: str
@@ -23,15 +23,15 @@ class DigestParts:
     numeric_class: str
 
     def digest(self) -> str:
-        """Return the SHA-256 over all parts, 64 hex characters."""
-        # JSON separates the parts, so that text cannot move from one to the next with the same bytes.
+        """Return the SHA-256 over all values, 64 hex characters."""
+        # JSON separates the values, so that no two sequences of values have the same bytes.
         parts = json.dumps([_FORMAT, *astuple(self)], ensure_ascii=True)
         return hashlib.sha256(parts.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """Size in bytes and SHA-256, 64 hex characters, of a file."""
+    """A file's size in bytes and its SHA-256, 64 hex characters."""
 
     bytes: int
     sha256: str
@@ -47,7 +47,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def record_fault(path: Path, record: FileRecord) -> str:
-    """Compare a file's bytes with its record; return the difference, or ""."""
+    """Return a message if a file's SHA-256 differs from its record's, else ""."""
     try:
         found = file_sha256(path)
     except OSError as error:

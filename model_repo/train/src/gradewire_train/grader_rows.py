@@ -1,4 +1,4 @@
-"""Labelled rows for a grader: the user's own from JSON lines, and drawn ones, in sources of equal weight."""
+"""Read a user's labelled rows for a grader, convert drawn rows, and weight all of them by source."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from gradewire_train.examples import AnswerLine, json_lines, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
-"""Most references of a row that a grader reads; most rows have fewer."""
+"""Default maximum number of a row's references that a grader reads."""
 _WORD: Final = re.compile(r"\w+")
 DRAWN: Final = "drawn"
 _Grade = Annotated[float, Field(ge=0, le=1)]
@@ -28,12 +28,12 @@ class GraderRow:
     """An answer with its label.
 
     Attributes:
-        id: Id of the row; its line in the file if it has none.
-        question: May be "".
-        references: At least one, sorted by the share of their words in the answer, highest first.
-        label: 0 (wrong) to 1 (right); between them if annotators disagree.
-        source: Group of equal weight: the row's "dataset", or its file; `DRAWN` for drawn rows.
-        kind: Kind of a drawn row; kinds have equal weights. "" for other rows.
+        id: The row's ID; file and line if it has no ID.
+        question: The question, or "".
+        references: At least one reference, sorted by the share of its words that the answer contains, highest first.
+        label: From 0 (wrong) to 1 (right); a mean if there are several annotators.
+        source: The row's "dataset" or file, or `DRAWN` for drawn rows. Sources have equal weights.
+        kind: Kind of a drawn row; "" for other rows. Kinds have equal weights.
     """
 
     id: str
@@ -55,12 +55,12 @@ class _Line(AnswerLine):
 
 
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several annotators.
+    """Read JSON lines with question, references, prediction, and label (0 to 1) or several annotators' labels.
 
-    With `half`, keep only rows whose question belongs to this split.
+    If `half` is given, keep only rows whose question belongs to this split.
 
     Raises:
-        TrainingError: A line is not such an object (the message names it), or no row is left.
+        TrainingError: A line is invalid (the message names it), or no row is left.
     """
     rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
     rows = [row for row in rows if half is None or half_of(row.question) == half]
@@ -77,7 +77,7 @@ def drawn_row(row: DrawnRow) -> GraderRow:
 
 
 def best_references(references: Sequence[str], prediction: str, *, most: int = MOST_REFERENCES) -> tuple[str, ...]:
-    """Return at most `most` references, by the share of their words in the answer; the first of equals."""
+    """Return the `most` references with the highest share of words that the answer contains, highest first."""
     said = Counter(_WORD.findall(prediction.casefold()))
 
     def share(reference: str) -> float:
@@ -88,15 +88,15 @@ def best_references(references: Sequence[str], prediction: str, *, most: int = M
 
 
 def fold_of(question: str, folds: int) -> int:
-    """Return the fold, from 0, that a question belongs to; all rows of a question share it."""
+    """Return a question's fold, from 0; all rows with the same question are in the same fold."""
     digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
     return int.from_bytes(digest) % folds
 
 
 def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
-    """Return weights with a mean of 1: drawn rows get `drawn_share` in total, other sources equal parts of the rest.
+    """Return the rows' weights, with a mean of 1: drawn rows get `drawn_share` of the total, other sources equal parts.
 
-    Kinds of drawn rows get equal weights. If there are only drawn rows or only others, they get everything.
+    All kinds of drawn rows get equal weights. If all rows are drawn, or none, `drawn_share` has no effect.
     """
     groups = Counter((row.source, row.kind) for row in rows)
     kinds = sum(source == DRAWN for source, _ in groups)
@@ -107,7 +107,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
-    """Return the SHA-256 over the rows' used fields, 64 hex characters."""
+    """Return the SHA-256 over the rows' fields, 64 hex characters."""
     return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Words, questions and sentences to draw texts from: the files of `data/`, with tuples in place of lists."""
+"""Load the words, questions and sentences from which texts are drawn: the files in `data/`, with lists as tuples."""
 
 import tomllib
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ def _with_tuples(value: Any) -> Any:
 
 
 WORDS = _read("words")
-"""Lists of names, things and their qualities."""
+"""Lists of names, things and qualities."""
 
 QUESTIONS = _read("questions")
-"""Questions by kind of answer, each with a sentence that answers it."""
+"""Questions by kind of answer, each with a sentence that answers the question."""
 
 ANSWERS = _read("answers")
-"""Answers, and sentences around an answer."""
+"""Answers, and sentences that contain an answer."""
 
 GRADED = _read("graded")
-"""Words, questions and sentences of labelled rows."""
+"""Words, questions and sentences for labelled rows."""

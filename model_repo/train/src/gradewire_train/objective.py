@@ -1,4 +1,4 @@
-"""The loss of SFVE's training: contrastive loss, ranking across questions, and change of the base's cosines.
+"""Compute the terms of SFVE's loss: contrastive loss, ranking across questions, and change of the base's cosines.
 
 All vectors have unit length, so a dot product is a cosine.
 """
@@ -14,14 +14,14 @@ _NEVER = -1e9
 
 
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
-    """Find which candidates may be compared with which positives in the examples of a batch.
+    """Find the candidates that may be compared with each example's positive in a batch.
 
-    Two are excluded: a candidate with the anchor's or positive's own text (it would be punished for being right), and
-    another example's candidate for the same question (it may mean the same in other words).
+    Two kinds of candidates are excluded. A candidate with the anchor's or positive's text would be punished for being
+    right. Another example's candidate for the same question may mean the same in different words.
 
     Returns:
         int64 [negatives], the index of each hard negative's example; bool [examples, examples + negatives], the allowed
-        candidates (all positives, then all hard negatives) for each example's positive. Its own positive is always
+        candidates (all positives, then all hard negatives) for each example. An example's own positive is always
         allowed.
     """
     read = [texts(example) for example in examples]
@@ -31,7 +31,7 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
     numbers: dict[str, int] = {}
     candidate_ids = torch.tensor([numbers.setdefault(text, len(numbers)) for text in candidates])
     anchor_ids = torch.tensor([numbers.setdefault(each[0], len(numbers)) for each in read])
-    # A text without a question counts as its own question, so such examples have nothing in common.
+    # Each example without a question gets a unique question, because such examples have nothing in common.
     asked = [example.question or f"\0{index}" for index, example in enumerate(examples)]
     questions = torch.tensor([numbers.setdefault(f"\1{question}", len(numbers)) for question in asked])
     owner_of = torch.tensor(owners)
@@ -47,9 +47,9 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
 
 
 def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: float) -> Any:
-    """Return the mean of -log softmax of each example's positive among all allowed candidates.
+    """Return the mean over the examples of -log softmax of the positive among all allowed candidates.
 
-    Source: Ji, Si, Lin et al. 2024, eq. 6, with the sum over every example's positive and hard negatives, as in Gao,
+    Source: Ji, Si, Lin et al. 2024, eq. 6. The sum includes every example's positive and hard negatives, like in Gao,
     Yao and Chen 2021 (SimCSE), eq. 5.
 
     Args:
@@ -66,14 +66,14 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
 
 
 def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float) -> Any:
-    """Return log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of the two.
+    """Return log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of a negative and a positive.
 
-    The contrastive loss compares answers to one question. Scores are also compared across questions, so this loss ranks
-    every right pair of the batch above every wrong one.
+    The contrastive loss only compares answers to one question. Users also compare scores across questions, so this loss
+    ranks every right pair in the batch above every wrong pair.
 
     Args:
         positive_cosines: float32 [positives].
-        negative_cosines: float32 [negatives]; with none, the result is 0.
+        negative_cosines: float32 [negatives]. Without negatives, the result is 0.
         temperature: Divisor of the differences.
 
     Returns:
@@ -85,7 +85,7 @@ def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float)
 
 
 def keeping(now: Any, before: Any) -> Any:
-    """Return the mean squared change of the cosines between texts, in hundreds: 1 is a change of 0.1 each.
+    """Return 100 times the mean squared change of the cosines between texts; 1 means that each changed by 0.1.
 
     Args:
         now: float32 [texts, dims] from the trained encoder.

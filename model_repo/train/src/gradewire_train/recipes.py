@@ -1,4 +1,4 @@
-"""Read and write recipes: the settings of a training as typed values and as TOML files."""
+"""Read and write recipes, which are a training's settings as typed values and TOML files."""
 
 import hashlib
 import json
@@ -23,64 +23,67 @@ _CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Optimisation:
-    """Settings of the optimisation, for every kind of training."""
+    """The optimisation settings that all trainings share."""
 
     base: str = Field(
         default="all-MiniLM-L6-v2",
-        description="Encoder to start from: a model of the catalog, or a folder of its files.",
+        description="Encoder to start from: a catalog model, or a folder with an encoder's files.",
     )
     seed: int = Field(default=1, description="Seed of all random choices.", ge=0, le=2**32 - 1)
     precision: Literal["float32", "bfloat16"] = Field(
         default="float32",
-        description="bfloat16 for matrix products: 1.8 times as fast on processors that support it.",
+        description="Type for matrix products; bfloat16 is 1.8 times as fast if the processor supports it.",
     )
     threads: int = Field(
-        default=1, description="Number of threads; another number may change the rounding.", ge=1, le=256
+        default=1, description="Number of threads; a different number may change the rounding.", ge=1, le=256
     )
     steps: int = Field(default=400, description="Optimiser steps.", ge=1, le=10**9)
     batch_size: int = Field(default=64, description="Examples per step (SFVE's paper: 128).", ge=2, le=4096)
     learning_rate: float = Field(
-        default=5e-4, description="Highest learning rate (SFVE's paper, all weights: 1e-5).", ge=0
+        default=5e-4, description="Maximum learning rate (SFVE's paper, all weights: 1e-5).", ge=0
     )
     warmup: float = Field(
-        default=0.06, description="Share of the steps with a rising learning rate; a cosine follows.", ge=0, le=1
+        default=0.06,
+        description="Share of the steps in which the learning rate rises.",
+        ge=0,
+        le=1,
     )
     weight_decay: float = Field(default=0.01, description="AdamW's weight decay.", ge=0)
-    gradient_norm: float = Field(default=1.0, description="Longest gradient; longer ones are cut. 0: no limit.", ge=0)
+    gradient_norm: float = Field(default=1.0, description="Maximum norm of the gradient; 0 means no limit.", ge=0)
     dropout: float = Field(
         default=0.0,
-        description="Dropout of the adapter's inputs; with method full, of the encoder.",
+        description="Dropout for the adapter's inputs; with method full, for the whole encoder.",
         ge=0,
         le=0.9,
     )
     rank: int = Field(default=16, description="Rank of the adapter's matrices.", ge=1, le=1024)
     alpha: float = Field(default=32.0, description="The adapter's scale is alpha / rank.", ge=0)
     targets: tuple[str, ...] = Field(
-        default=(), description="Linear layers that get an adapter, by the end of their names; by default all."
+        default=(), description="Suffixes of linear layers' names to adapt; by default all."
     )
     first_layer: int = Field(default=0, description="First layer that gets an adapter, counted from 0.", ge=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Training(Optimisation):
-    """Settings of the optimisation of an encoder for `sfve`."""
+    """The optimisation settings for an `sfve` encoder."""
 
     method: Literal["adapter", "full"] = Field(
         default="adapter",
-        description="adapter: low-rank matrices added to the weights (PEFT's LoRA). full: all weights.",
+        description="What to train: low-rank matrices (adapter, PEFT's LoRA) or all weights (full).",
     )
-    negatives: int = Field(default=2, description="Most hard negatives per example.", ge=0, le=16)
-    max_tokens: int = Field(default=128, description="Longest text in tokens, with special tokens.", ge=4, le=8192)
+    negatives: int = Field(default=2, description="Maximum hard negatives per example.", ge=0, le=16)
+    max_tokens: int = Field(default=128, description="Maximum text length in tokens.", ge=4, le=8192)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Objective:
-    """The terms of the loss (see `objective.py` for formulas)."""
+    """The settings of the loss (see `objective.py` for formulas)."""
 
     temperature: float = Field(default=0.05, description="Temperature of the softmax over cosines.", ge=1e-4, le=10)
     contrastive_weight: float = Field(default=1.0, description="Weight of the contrastive term (SFVE, eq. 6).", ge=0)
     ranking_weight: float = Field(
-        default=1.0, description="Weight of the term that ranks right pairs above wrong ones across questions.", ge=0
+        default=1.0, description="Weight of the term that ranks right pairs above wrong pairs across questions.", ge=0
     )
     keep_weight: float = Field(
         default=0.0, description="Weight of the term that keeps the base's cosines on plain texts.", ge=0
@@ -90,24 +93,26 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Texts:
-    """The number of examples of each task, before `only` and `without` apply."""
+    """The number of examples for each task, before `only` and `without` exclude tasks."""
 
-    nli: int = Field(default=8000, description="Examples of entailment: sentences without a question.", ge=0)
-    candidates: int = Field(default=8000, description="Examples of candidate answers of differing detail.", ge=0)
-    synonyms: int = Field(default=8000, description="Examples of synonyms against antonyms and siblings.", ge=0)
-    numbers: int = Field(default=4000, description="Examples of numbers and amounts.", ge=0)
-    colours: int = Field(default=1000, description="Examples of colours.", ge=0)
-    yes_no: int = Field(default=1000, description="Examples of yes and no.", ge=0)
-    names: int = Field(default=4000, description="Examples of names of persons and places.", ge=0)
-    dates: int = Field(default=4000, description="Examples of dates and years.", ge=0)
-    descriptions: int = Field(default=8000, description="Examples of sentences around an answer.", ge=0)
+    nli: int = Field(default=8000, description="Number of entailment examples, which have no question.", ge=0)
+    candidates: int = Field(default=8000, description="Number of examples with more or less detailed answers.", ge=0)
+    synonyms: int = Field(
+        default=8000, description="Number of examples with synonyms against antonyms and siblings.", ge=0
+    )
+    numbers: int = Field(default=4000, description="Number of examples with numbers and amounts.", ge=0)
+    colours: int = Field(default=1000, description="Number of examples with colours.", ge=0)
+    yes_no: int = Field(default=1000, description="Number of examples with yes and no.", ge=0)
+    names: int = Field(default=4000, description="Number of examples with names of persons and places.", ge=0)
+    dates: int = Field(default=4000, description="Number of examples with dates and years.", ge=0)
+    descriptions: int = Field(default=8000, description="Number of examples with sentences around an answer.", ge=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """All settings that decide the weights; the card also names the user's files of texts and labelled rows.
+    """All settings that affect the weights. The user's files also do; the model card names them.
 
-    `only` names tasks or groups to train on (empty: all), `without` those to leave out.
+    `only` names the tasks or groups to train on, `without` the tasks or groups to exclude. An empty `only` means all.
     """
 
     training: Training = Field(default_factory=Training)
@@ -119,7 +124,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderTraining(Optimisation):
-    """Settings of the optimisation of a grader's adapter and head."""
+    """The optimisation settings for a grader's adapter and head."""
 
     head_rate: float = Field(
         default=10.0, description="Learning rate of the head, as a multiple of the adapter's.", ge=0
@@ -127,28 +132,30 @@ class GraderTraining(Optimisation):
 
     @property
     def method(self) -> str:
-        """Always "adapter": the files of a grader hold no other weights."""
+        """Always "adapter", because a grader's files contain no other weights of the encoder."""
         return "adapter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Material:
-    """Settings of the rows that a grader is trained on."""
+    """The settings for the rows that a grader is trained on."""
 
-    drawn_rows: int = Field(default=200, description="Drawn rows of each kind; 0: none.", ge=0)
+    drawn_rows: int = Field(default=200, description="Number of drawn rows of each kind.", ge=0)
     drawn_share: float = Field(
         default=0.5,
-        description="Share of all drawn rows in the weights; the sources of your rows get equal parts of the rest.",
+        description="Share of the total weight that drawn rows get; the sources of your rows share the rest equally.",
         ge=0,
         le=1,
     )
     reference_count: int = Field(
         default=2,
-        description="References per row, one per epoch: those that share most words with the answer.",
+        description="References to use from each row, one per epoch, the most similar to the answer first.",
         ge=1,
         le=64,
     )
-    unasked: float = Field(default=0.1, description="Share of the rows without their question.", ge=0, le=1)
+    unasked: float = Field(
+        default=0.1, description="Share of the rows that are read without their question.", ge=0, le=1
+    )
     smoothing: float = Field(
         default=0.05, description="Shift of labels towards the middle: 1 becomes 0.95.", ge=0, le=0.5
     )
@@ -156,36 +163,35 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderRecipe:
-    """All settings that decide the weights, except the given rows."""
+    """All settings that affect the weights, apart from the user's rows."""
 
     training: GraderTraining = Field(default_factory=GraderTraining)
     material: Material = Field(default_factory=Material)
 
 
 def settings_of(kind: type[Any]) -> dict[str, FieldInfo]:
-    """Return the fields of a recipe or of one of its tables, by name."""
+    """Return the fields of a recipe or of a table in it, by name."""
     found: dict[str, FieldInfo] = kind.__pydantic_fields__
     return found
 
 
 def sections(kind: type) -> dict[str, type]:
-    """Return the tables of a kind of recipe; its other fields are lists of tasks."""
+    """Return a recipe's tables by name; fields that are not tables are lists of tasks."""
     made = {name: info.annotation for name, info in settings_of(kind).items()}
     return {name: table for name, table in made.items() if isinstance(table, type) and is_dataclass(table)}
 
 
 def read_recipe(path: Path, kind: type[K]) -> K:
-    """Read a recipe of a `kind`; missing settings have their defaults.
+    """Read a recipe of the class `kind`; missing settings get their defaults.
 
     Raises:
-        TrainingError: The file cannot be read, or a setting is unknown or out of its range; the message names file,
-            line
+        TrainingError: The file cannot be read, or a setting is unknown or out of range; the message names file, line
             and field.
     """
     try:
         source = path.read_text(encoding="utf-8")
         raw = tomllib.loads(source)
-    # ValueError includes numbers with thousands of digits, TOML's own errors and those of UTF-8.
+    # ValueError includes errors in TOML and UTF-8, and numbers with thousands of digits.
     except (OSError, ValueError, RecursionError) as error:
         raise TrainingError(f"cannot read the recipe {path}: {error}") from error
     try:
@@ -196,7 +202,7 @@ def read_recipe(path: Path, kind: type[K]) -> K:
 
 
 def shipped_recipes(kind: type) -> dict[str, Path]:
-    """Return the shipped recipes of a kind by the name of their model."""
+    """Return the shipped recipes of the class `kind`, by their models' names."""
     folder = Path(__file__).with_name("recipes") / (
         "" if kind is Recipe else kind.__name__.removesuffix("Recipe").lower()
     )
@@ -204,7 +210,7 @@ def shipped_recipes(kind: type) -> dict[str, Path]:
 
 
 def _where(path: Path, source: str, section: str, key: str) -> str:
-    # tomllib gives no line numbers, so search for the key below the head of its table.
+    # tomllib reports no line numbers for keys, so search for the key below its table's header.
     inside = ""
     for number, line in enumerate(source.splitlines(), 1):
         head = re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line)
@@ -218,10 +224,10 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """Return a recipe with the settings in `given` changed; names are unique over the tables.
+    """Return a recipe with the settings in `given` changed; no two tables have a setting with the same name.
 
     Raises:
-        TrainingError: A value is out of its range; the message names the command's option.
+        TrainingError: A value is out of range; the message names the command's option.
     """
     tables = sections(type(recipe))
     changed: dict[str, Any] = {
@@ -257,5 +263,5 @@ def recipe_digest(recipe: Recipe | GraderRecipe) -> str:
 
 
 def _toml(value: Any) -> str:
-    # TOML writes numbers, texts and lists of texts like JSON, except for one control character.
+    # TOML has JSON's syntax for numbers, strings and lists of strings, except for one control character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

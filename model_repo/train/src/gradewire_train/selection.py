@@ -1,4 +1,4 @@
-"""Select the step to keep, by the ranking of labelled answers by `sfve`'s cosines."""
+"""Select the step to keep: the one whose `sfve` scores rank labelled answers best."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.examples import AnswerLine, json_lines, question_text
 
 MEAN = "dev"
-"""Name of the value that selects the step."""
+"""The name of the value that selects the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """An answer with its label, higher for a better one; rows are ranked within each `part`."""
+    """An answer with its label, which is higher for a better answer; only rows in the same `part` are compared."""
 
     question: str
     references: tuple[str, ...]
@@ -44,10 +44,10 @@ class _Line(AnswerLine):
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
-    With `half`, keep only rows whose field "half" names this split.
+    If `half` is given, keep only rows whose field "half" names this split.
 
     Raises:
-        TrainingError: A line is not such an object (the message names it), or there are fewer than two rows.
+        TrainingError: A line is invalid (the message names it), or fewer than two rows are left.
     """
     rows = []
     for where, line in json_lines(path, _Line):
@@ -64,23 +64,23 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Check before the training that the rows can be ranked.
+    """Check that the rows can be ranked, before the training starts.
 
     Raises:
-        TrainingError: In every part all labels are equal.
+        TrainingError: Every part has only one distinct label.
     """
     labels: dict[str, set[float]] = {}
     for row in rows:
         labels.setdefault(row.part, set()).add(row.label)
     if all(len(each) < 2 for each in labels.values()):
         raise TrainingError(
-            f"{origin}: the {len(rows)} rows cannot be ranked, because every part has only one label. "
-            "Give rows with at least two labels, or leave out --dev"
+            f"{origin}: the {len(rows)} rows cannot be ranked, because all labels in a part are equal. "
+            "Name a file whose parts have different labels, or leave out --dev"
         )
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
-    """Return at most `count` rows, drawn by seed, in their order; 0 takes all."""
+    """Return at most `count` rows, drawn by seed, in their original order; 0 means all rows."""
     if not count or len(rows) <= count:
         return list(rows)
     kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
@@ -94,7 +94,7 @@ def labelled_digest(rows: Sequence[LabelledRow]) -> str:
 
 
 class Selection:
-    """At least two labelled rows, tokenized once; `digest` is their `labelled_digest`."""
+    """Labelled rows, tokenized once, that rank the steps; `digest` is their `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)
@@ -112,12 +112,12 @@ class Selection:
         self._parts = np.array([row.part for row in rows])
 
     def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
-        """Return the scores of the metric `sfve`: the largest cosine over the references, [rows]."""
+        """Return the rows' `sfve` scores, the largest cosine over the references, float64 [rows]."""
         vectors = _without_gradients(encoder, self._ids)
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 
     def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
-        """Return Spearman's correlation of scores and labels: "dev PART" for each part, and their mean as `MEAN`."""
+        """Return Spearman's correlation of scores and labels, as "dev PART" for each part, and the mean as `MEAN`."""
         scores = self.scores(encoder)
         found = {
             f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])

@@ -54,8 +54,8 @@ def test_the_file_goes_into_bench_ave(tmp_path: Path) -> None:
     done = made(file, *options)
     assert done.exit_code == 0, done.output
     told = " ".join(done.stderr.split())
-    assert "2 rows were left out: label or text missing (first at line 4)" in told
-    assert "1 rows were left out: the prediction is an exact match of a reference" in told
+    assert "2 rows were skipped: label or text missing (first at line 4)" in told
+    assert "1 rows were skipped: the prediction is an exact match of a reference" in told
     assert "2 samples written" in told
     first, second = read_rows(out.read_text())
     assert first["shifted_references"][0] == "lizards"

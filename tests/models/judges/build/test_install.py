@@ -146,7 +146,7 @@ def spoil_end(judge: CatalogJudge, _wheels: Path) -> CatalogJudge:
             DigestMismatchError,
             "the int8 form of tiny-qwen2 has digest .*, but the catalog expects 000",
         ),
-        (spoil_size, BuildError, "qwen2 for 512 tokens, but the catalog lists a qwen2 for 4096"),
+        (spoil_size, BuildError, "qwen2 model for 512 tokens, but the catalog lists a qwen2 model for 4096"),
         (spoil_end, BuildError, "the vocabulary lacks </s>"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_graph_that_computes_something_else_is_not_put_in_place(
         return right(nodes, index, weights, hidden, angles, replace(sizes, architecture="llama"))
 
     monkeypatch.setattr(graph, "write_layer", wrong)
-    with pytest.raises(VerificationError, match=r"logits: least correlation with float32 0\.[0-8]"):
+    with pytest.raises(VerificationError, match=r"logits: lowest correlation with float32 0\.[0-8]"):
         build_judge(qwen2.judge, tmp_path, forms=("int8",), wheels=qwen2.wheels)
     assert [path.name for path in tmp_path.iterdir()] == [".tiny-qwen2.lock"]
 

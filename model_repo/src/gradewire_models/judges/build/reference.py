@@ -1,4 +1,4 @@
-"""The judge in plain float32, and the golden logits that `verify` compares with."""
+"""Compute a judge in plain float32, for golden logits that `verify` compares graphs with."""
 
 import math
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ TEXTS = (
     "The capital of France is",
     "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
 )
-"""Short texts of unequal length, as judge prompts and as plain prose."""
+"""Short texts of unequal length: judge prompts and plain prose."""
 
 
 class ReferencePass:
-    """A pass of token ids through a judge, layer by layer, without rounding and without the graph's code."""
+    """A judge's computation for some texts, one layer at a time, without rounding and without the graph's code."""
 
     def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
         self._sizes = weights.sizes
@@ -46,16 +46,16 @@ class ReferencePass:
             self._texts[place] = attended + (opened * (normed @ layer.up.T)) @ layer.down.T
 
     def finish_hidden(self, norm: Matrix) -> None:
-        """Apply the last normalisation to the last token of every text."""
+        """Apply the final normalisation to each text's last token."""
         self._last = np.stack([self._norm(hidden[-1:], norm)[0] for hidden in self._texts])
 
     def add_logits(self, rows: Matrix) -> None:
-        """Compute the logits of the next `rows`, float32 [tokens, dims], of the head."""
+        """Compute the logits for the head's next `rows`, float32 [rows, dims]."""
         self._logits.append(self._last @ rows.T)
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """The logits of every text's last token, float32 [texts, vocabulary]."""
+        """The logits of each text's last token, float32 [texts, vocabulary]."""
         return np.concatenate(self._logits, axis=1)
 
     def _norm(self, hidden: Matrix, scale: Matrix) -> Matrix:
@@ -98,7 +98,7 @@ class ReferencePass:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Token ids of `TEXTS`, and the logits of each last token, float32 [texts, vocabulary]."""
+    """The token ids of `TEXTS`, and the logits of each text's last token, float32 [texts, vocabulary]."""
 
     ids: tuple[NDArray[np.int64], ...]
     logits: NDArray[np.float32]
@@ -115,6 +115,6 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file from `save_golden`; raise the errors of `open_golden`."""
+    """Read a file that `save_golden` wrote; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         return Golden(ids, file["logits"])

@@ -1,4 +1,4 @@
-"""Check a built judge: its files, its tokenizer, and its logits against plain float32."""
+"""Check a built judge's files, its tokenizer, and its logits against plain float32."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,23 +24,25 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 NO_PREFIX_BIAS = np.float32(-1e30)
 
 MIN_CORRELATION = 0.97
-"""Least correlation of a token's logits with plain float32. 8 bits give .99 on all judges tried; a graph with swapped
-rotary pairs gives less than .9.
+"""Minimum correlation of a token's logits with plain float32.
+
+8-bit graphs reach 0.99 for all judges that we tried; a graph with swapped rotary pairs stays below 0.9.
 """
 MAX_PREFIX_SHIFT = 0.2
-"""Largest total variation between the next token's distributions with a cached prefix and in one pass. They differ by
-rounding in float32, which can move an activation to the next integer.
+"""Maximum total variation between the next token's distributions with a cached prefix and without.
+
+The two differ in float32 rounding, which can move an activation to the next integer.
 """
 
 _INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 class JudgeSession:
-    """A session of a judge's graph and its weights in onnxruntime, on one thread."""
+    """A session in onnxruntime, with one thread, for a judge's graph and weights."""
 
     def __init__(self, onnx_path: Path) -> None:
         options = cpu_session_options(1)
-        # Planning memory reuse takes seconds (quadratic in the number of nodes) and saves neither time nor memory here.
+        # Planning memory reuse takes seconds (quadratic in the number of nodes) and saves neither time nor memory.
         options.enable_mem_reuse = False
         self._session = open_int8(onnx_path, options)
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
@@ -55,11 +57,11 @@ class JudgeSession:
         past: States | None = None,
         past_lengths: Sequence[int] = (),
     ) -> tuple[Logits, States]:
-        """Run the new tokens of a batch of texts, after a shared prefix and each text's own past.
+        """Run a batch of texts' new tokens after a shared prefix and each text's past tokens.
 
-        `past` holds the keys and values of each text's earlier tokens, end to end, and `past_lengths` their numbers.
-        Return the logits of each text's last token, float32 [texts, vocabulary], and keys and values of each text, past
-        and new, end to end.
+        `past` contains the keys and values of all past tokens, text after text, and `past_lengths` each text's number
+        of past tokens. Return the logits of each text's last token, float32 [texts, vocabulary], and the keys and
+        values of all past and new tokens, text after text.
         """
         lengths = [len(text) for text in texts]
         before = list(past_lengths) or [0] * len(lengths)
@@ -72,7 +74,7 @@ class JudgeSession:
             "past_lengths": np.array(before, np.int64),
             "prefix_bias": np.array([NO_PREFIX_BIAS if prefix is None else 0], np.float32),
         }
-        # One token of zeros stands for a missing prefix; the bias takes all its weight.
+        # One token of zeros replaces a missing prefix; the bias removes all its weight.
         inputs |= {f"prefix_{name}": array for name, array in (prefix or self._blank(1)).items()}
         inputs |= {f"own_past_{name}": array for name, array in (past or self._blank(0)).items()}
         logits, *states = self._session.run(["logits", *(f"own_{name}" for name in self._names)], inputs)
@@ -84,9 +86,9 @@ class JudgeSession:
 
 
 def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:
-    """Check the judge `name` of `repository`; `expected` is None if it is not in the catalog.
+    """Check the judge `name` in `repository`; `expected` is None if the judge is not in the catalog.
 
-    If the files are broken, or the judge has only the GGUF form, nothing is run.
+    If the files are broken, or the judge has only the GGUF form, check only the files and the catalog.
 
     Raises:
         ModelNotBuiltError: The judge is missing.
@@ -112,7 +114,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Check that integer products are exact on this processor; if they saturate, a judge writes nonsense."""
+    """Check that integer products are exact on this processor; if they saturate, a judge's output is nonsense."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")
@@ -134,13 +136,13 @@ def check_processor() -> Check:
 
 def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
     if expected is None:
-        return Check("catalog", passed=True, detail="not a judge of the catalog")
+        return Check("catalog", passed=True, detail="not in the catalog")
     wrong = [
         f"{form}: {expected.digests[form]}"
         for form in judge.forms
         if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
     ]
-    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests match the catalog"
+    detail = f"the catalog has different digests: {', '.join(wrong)}" if wrong else "the digests match the catalog"
     return Check("catalog", passed=not wrong, detail=detail)
 
 
@@ -157,7 +159,7 @@ def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
 def _check_logits(session: JudgeSession, golden: Golden) -> Check:
     logits, _ = session.run([text.tolist() for text in golden.ids])
     found = min(float(np.corrcoef(own, its)[0, 1]) for own, its in zip(logits, golden.logits, strict=True))
-    detail = f"least correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
+    detail = f"lowest correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
     return Check("logits", passed=found >= MIN_CORRELATION, detail=detail)
 
 
@@ -171,7 +173,7 @@ def _check_batches(session: JudgeSession, golden: Golden) -> Check:
         alone, own = session.run([text])
         later, _ = session.run([next_tokens[place]], past=own, past_lengths=[len(text)])
         same &= bool((alone[0] == together[place]).all() and (later[0] == further[place]).all())
-    detail = "the same alone and in a batch, bit for bit" if same else "a text's result depends on its batch mates"
+    detail = "the same alone and in a batch, bit for bit" if same else "a text's result depends on its batch"
     return Check("batches", passed=same, detail=detail)
 
 

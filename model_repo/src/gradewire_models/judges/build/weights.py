@@ -1,4 +1,4 @@
-"""Read sizes, weights and tokenizer of a language model from its GGUF file."""
+"""Read a language model's sizes, weights and tokenizer from its GGUF file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ Matrix = NDArray[np.float32]
 _ARCHITECTURES = ("qwen2", "llama")
 _BLOCK_ROWS = 8192
 
-# Token types, as GGUF numbers them.
+# GGUF's numbers for token types.
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 
-# Boundaries of words before merges: English contractions, words with a leading character, single digits, punctuation,
-# line ends, white space.
+# Words, between which BPE never merges: English contractions, letters with one leading character, single digits,
+# punctuation, line ends, white space.
 _QWEN2_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -30,20 +30,20 @@ _QWEN2_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The numbers that decide the graph's shapes.
+    """The numbers that determine the graph's shapes.
 
     Attributes:
-        architecture: ``"qwen2"``, whose rotary pairs are the halves of a head, or ``"llama"``, whose pairs are
-            neighbours: GGUF stores the rows of llama's queries and keys in that order.
+        architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair has one value from each half of a head; in
+            llama, two neighbouring values, because GGUF reorders the rows of llama's queries and keys.
         layers: Number of layers.
         dims: Width of the hidden state.
-        heads: Attention heads per layer.
-        kv_heads: Heads of keys and values per layer.
-        feed_forward_dims: Width between the feed-forward matrices.
-        norm_epsilon: Added to the mean square in every normalisation.
+        heads: Number of attention heads in a layer.
+        kv_heads: Number of heads for keys and values in a layer.
+        feed_forward_dims: Number of values between the feed-forward matrices.
+        norm_epsilon: Constant that every normalisation adds to the mean square.
         rope_base: Base of the rotary frequencies.
-        context_tokens: Longest sequence in training.
-        vocabulary: Number of rows of the embedding, and of logits.
+        context_tokens: Maximum sequence length in training, in tokens.
+        vocabulary: Number of rows in the embedding, which is also the number of logits.
     """
 
     architecture: str
@@ -65,12 +65,12 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of a layer in float32; matrices are [outputs, inputs].
+    """A layer's weights in float32; matrices are [outputs, inputs].
 
     Attributes:
         attention_norm: Scale [dims] before attention.
         query_key: [(heads + kv_heads) * head_dim, dims].
-        query_key_bias: Bias of query_key; None if the architecture has none.
+        query_key_bias: Bias of query_key; None if the layer has no biases.
         value: [kv_heads * head_dim, dims].
         value_bias: Bias of value, or None.
         attention_out: [dims, heads * head_dim].
@@ -112,7 +112,7 @@ class JudgeWeights:
         """Return a value of the file's header.
 
         Raises:
-            BuildError: The header lacks it.
+            BuildError: The header lacks this field.
         """
         found = self._reader.fields.get(name)
         if found is None:
@@ -123,13 +123,13 @@ class JudgeWeights:
         """Return a whole tensor in float32.
 
         Raises:
-            BuildError: The tensor is missing or not of `shape`.
+            BuildError: The tensor is missing or does not have this `shape`.
         """
         found = self._find(name, *shape)
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 
     def rows(self, name: str, picked: NDArray[np.int64]) -> Matrix:
-        """Return the `picked` rows of a table [vocabulary, dims], float32 [len(picked), dims]."""
+        """Return the rows `picked` from a table [vocabulary, dims], float32 [len(picked), dims]."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
 
@@ -141,7 +141,7 @@ class JudgeWeights:
 
     @property
     def head_name(self) -> str:
-        """The name of the tensor that makes logits: its own, or the embedding if the two are tied."""
+        """The name of the head, the tensor that computes logits; if the file has no head, the embedding's name."""
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
@@ -208,17 +208,18 @@ class JudgeWeights:
 def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
     """Return a byte-level BPE tokenizer with the file's vocabulary, merges and special tokens.
 
-    It gives the same ids as llama.cpp, without normalisation or a token in front. It recognises special tokens within a
-    text. Set ``encode_special_tokens = True`` to read them as plain text, as is right for anything that a user wrote.
+    The tokenizer returns the same ids as llama.cpp, without normalisation or a first token. It recognises special
+    tokens in a text. For text that a user wrote, set ``encode_special_tokens = True`` so that it reads them as plain
+    text.
 
     Raises:
-        BuildError: The file has another kind of vocabulary.
+        BuildError: The file's vocabulary is not byte-level BPE, or it splits words in an unsupported way.
     """
     if weights.field("tokenizer.ggml.model") != "gpt2":
         raise BuildError("the vocabulary of this GGUF file is not byte-level BPE")
     tokens, kinds = weights.field("tokenizer.ggml.tokens"), weights.field("tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ", 1)) for merge in weights.field("tokenizer.ggml.merges")]
-    # Ids that only pad the embedding have no text.
+    # Skip ids that only pad the embedding, because they have no text.
     vocabulary = {
         token: number for number, (token, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != _UNUSED
     }

@@ -1,9 +1,9 @@
 # noqa: INP001 - Triton loads this file by its path
 """Run ONNX models inside Triton's Python backend, in place of NVIDIA's ONNX Runtime backend.
 
-Triton loads this file for every model whose config.pbtxt says ``backend: "onnxruntime"``, from a directory with that
-name inside --backend-directory. Each model instance is a process in the environment of
-`gradewire_triton.environment`, so nothing of gradewire can be imported here.
+Triton loads this file from the directory ``onnxruntime`` in --backend-directory for every model whose config.pbtxt
+contains ``backend: "onnxruntime"``. Each model instance is a process in the environment of
+`gradewire_triton.environment`, so this file cannot import gradewire.
 """
 
 import json
@@ -25,13 +25,13 @@ Tensors = dict[str, NDArray[Any]]
 
 
 class TritonPythonModel:
-    """An instance of one version of a model. Triton calls `initialize` once and `execute` for every dynamic batch."""
+    """An instance of a model version. Triton calls `initialize` once and `execute` for every dynamic batch."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the graph.
 
         Args:
-            args: Triton's values: ``model_config`` (JSON), ``model_repository`` (the model's directory),
+            args: Values from Triton: ``model_config`` (JSON), ``model_repository`` (the model's directory),
                 ``model_version``.
 
         Raises:
@@ -48,7 +48,7 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(f"the graph has no outputs {missing}; it has {sorted(outputs)}")
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer the requests of one dynamic batch; requests with equal shapes and outputs share one run."""
+        """Answer the requests in a dynamic batch; requests with equal shapes and outputs share one run."""
         responses: list[Any] = [None] * len(requests)
         groups: dict[tuple[Any, ...], list[tuple[int, Tensors]]] = {}
         for index, request in enumerate(requests):
@@ -71,7 +71,7 @@ class TritonPythonModel:
             outputs = self._session.run(list(wanted), merged)
         except Exception as error:  # noqa: BLE001 - ONNX Runtime's errors have no common base class
             if len(members) > 1:
-                # A request must not fail because of another one in Triton's batch.
+                # A request must not fail because of another request in the batch, so run each alone.
                 return [answer for tensors in members for answer in self._answer(wanted, [tensors])]
             return [_failure(str(error), _code(error))]
         parts = [np.split(output, np.cumsum(rows)[:-1]) for output in outputs]
@@ -86,14 +86,14 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(given.get("intra_op_thread_count", "0")) or _share_of_cores(config)
     options.inter_op_num_threads = int(given.get("inter_op_thread_count", "0")) or 1
-    # Matches gradewire's embedded engine (gradewire_server.encoders.local).
+    # Spinning is off by default, like in gradewire's embedded engine (gradewire_server.encoders.local).
     options.add_session_config_entry("session.intra_op.allow_spinning", given.get("intra_op.allow_spinning", "0"))
     options.enable_mem_pattern = given.get("enable_mem_pattern", "0") == "1"
     return options
 
 
 def _share_of_cores(config: Mapping[str, Any]) -> int:
-    # All instances together keep all cores busy; more threads than cores cost a seventh more time.
+    # All instances together use each core once. With more threads than cores, runs took a seventh longer.
     instances = sum(int(group["count"]) for group in config["instance_group"])
     return max(1, len(os.sched_getaffinity(0)) // max(1, instances))
 

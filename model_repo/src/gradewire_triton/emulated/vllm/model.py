@@ -1,10 +1,10 @@
 # noqa: INP001 - Triton loads this file by its path
 """Emulate Triton's vLLM backend with llama.cpp on CPUs.
 
-Triton loads this file for every model whose config.pbtxt says ``backend: "vllm"``, from a directory with that name
-inside --backend-directory, next to a link to the package xllamacpp. From model.json it reads ``model`` (here a GGUF
-file, absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs`` and ``num_threads``, which
-vLLM does not know; it ignores vLLM's other fields. Nothing of gradewire can be imported here.
+Triton loads this file from the directory ``vllm`` in --backend-directory for every model whose config.pbtxt contains
+``backend: "vllm"``. The directory also contains a link to the package xllamacpp. From model.json, the backend reads
+``model`` (here a GGUF file, absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs``, and
+``num_threads``, which vLLM does not have. It ignores vLLM's other fields. This file cannot import gradewire.
 """
 
 import base64
@@ -33,17 +33,17 @@ ENGINE_FILE = "model.json"
 IMAGE_PLACEHOLDER = "<|image_pad|>"
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens")
-"""Outputs that a request can select with an input ``return_NAME``."""
+"""Outputs that a request can select with the input ``return_NAME``."""
 
 
 class TritonPythonModel:
-    """A model that accepts requests at once and answers them when they are done, one per slot at a time."""
+    """A model that accepts requests immediately and answers each when it is done; each slot runs one request."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the weights.
 
         Args:
-            args: Triton's values: ``model_repository`` (the model's directory), ``model_version``, ``model_config``
+            args: Values from Triton: ``model_repository`` (the model's directory), ``model_version``, ``model_config``
                 (JSON).
 
         Raises:
@@ -94,10 +94,10 @@ class TritonPythonModel:
         return _success(completion, "" if exclude else prompt, flags)
 
     def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
-        """Return a completion, joined from its pieces; None if the caller cancelled it."""
+        """Return a completion, joined from its pieces; None if the caller cancelled the request."""
         pieces: list[dict[str, Any]] = []
 
-        def take(piece: dict[str, Any]) -> bool:  # llama.cpp's thread swallows exceptions from here
+        def take(piece: dict[str, Any]) -> bool:  # must not raise, because llama.cpp's thread hides exceptions
             pieces.append(piece)
             return "error" in piece or bool(sender.is_cancelled())
 
@@ -130,7 +130,7 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
     parameters.verbosity = 1  # errors
     parameters.warmup = False
     parameters.ui = False
-    # The library always listens on the loopback; a random key keeps others out.
+    # The library always listens on the loopback; a random key locks other users out.
     parameters.api_keys = [secrets.token_hex(32)]
     return parameters
 
@@ -174,7 +174,7 @@ def _success(completion: Mapping[str, Any], before: str, flags: set[str]) -> Any
 
 
 def _ranked(token: Mapping[str, Any]) -> dict[str, Any]:
-    """Return log probabilities in vLLM's form: by token id, the written token first."""
+    """Return log probabilities in vLLM's format, by token ID and with the generated token first."""
     ranked = {each["id"]: rank for rank, each in enumerate(token["top_logprobs"], 1)}
     beyond = len(ranked) + 1  # the true rank is unknown
     return {
@@ -198,9 +198,9 @@ def _images(request: Any) -> list[bytes]:
 
 
 def _with_images(prompt: str, images: Sequence[bytes]) -> str:
-    """Return the prompt with words in place of each picture.
+    """Return the prompt with each image's placeholder replaced by words.
 
-    The words depend on the picture, so that another picture gives another prompt. As in vLLM, each has a placeholder.
+    The words depend on the image, so that different images give different prompts.
     """
     parts = prompt.split(IMAGE_PLACEHOLDER)
     if len(parts) != len(images) + 1:

@@ -1,1 +1,1 @@
-"""Drawn rows with labels for a grader: questions, references and answers that are right or wrong by construction."""
+"""Draw labelled rows for a grader: questions, references, and answers that are right or wrong by construction."""

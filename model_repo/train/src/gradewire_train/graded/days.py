@@ -15,7 +15,7 @@ _MONTHS: Final = WORDS["months"]
 
 
 def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return the same sentence with the same day in another form; wrong: with another day, month or year."""
+    """Draw a sentence with the reference's day in a different format. In a wrong answer, day, month or year differ."""
     question, statement = _asked(rng)
     day = dt.date(rng.randrange(1700, 2024), rng.randrange(1, 13), rng.randrange(1, 29))
     other = day
@@ -37,7 +37,7 @@ def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Return a decade, century or range with a more precise year inside it; wrong: a year outside."""
+    """Draw a reference with a decade, century or range, and an answer with a year inside. A wrong year is outside."""
     question, statement = _asked(rng)
     year = rng.randrange(1400, 2024)
     shape = rng.randrange(4)
@@ -67,7 +67,7 @@ def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
-    """Ask for a year or month and answer with the full date; wrong: a date with another year or month."""
+    """Ask for a year or month and answer with a full date. A wrong date has a different year or month."""
     question, statement = _asked(rng)
     day = dt.date(rng.randrange(1700, 2024), rng.randrange(1, 13), rng.randrange(1, 29))
     other = day

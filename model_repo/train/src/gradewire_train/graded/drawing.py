@@ -1,4 +1,4 @@
-"""Draw labelled rows of every kind, decided by seed, part, kind and number, from WordNet's files only."""
+"""Draw labelled rows of every kind from WordNet; each row depends only on seed, part, kind and number."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,29 +19,29 @@ from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
-"""Kinds with the same few words (numbers, colours) in both parts."""
+"""Kinds with the same few words, such as numbers and colours, in both parts."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
-"""Kinds with too few words for two parts."""
+"""Kinds that only the training part has, because they have too few words for two parts."""
 Kind = Callable[..., Drawn | None]
-"""A function that draws a row from a generator and `right`; None if the draw failed."""
+"""A function that draws a row with a random generator and `right`, and returns None if the draw failed."""
 
 
 class Drawer:
-    """A maker of rows of all kinds from the words, names and templates of one part."""
+    """A source of rows of all kinds, drawn from one part's words, names and templates."""
 
     def __init__(self, lexicon: Lexicon, part: Name) -> None:
         self._lexicon, self._part = lexicon, Part(part)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Names of all kinds."""
+        """The names of all kinds."""
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """Yield the first `count` rows of a kind, alternating right and wrong; fewer if no more can be drawn.
+        """Yield the first `count` rows of a kind, right and wrong in turn; fewer if there are no more different ones.
 
         Raises:
-            TrainingError: WordNet's files hold too little for a row.
+            TrainingError: WordNet's files do not contain enough words for a row.
         """
         seen: set[tuple[str, tuple[str, ...], str]] = set()
         for number in range(4 * count):
@@ -62,7 +62,7 @@ class Drawer:
                 continue
             if drawn is not None and drawn.right == right and drawn.prediction.strip():
                 return drawn
-        raise TrainingError(f"WordNet's files hold too little to make rows of {kind}. Check that they are complete")
+        raise TrainingError(f"WordNet's files have too few words for rows of kind {kind}. Check that they are complete")
 
     @cached_property
     def _draws(self) -> Mapping[str, Callable[[Random], Draw | None]]:
@@ -147,5 +147,5 @@ class Drawer:
 
 
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """Return the SHA-256 over the rows as they are written, in hexadecimal."""
+    """Return the SHA-256 over the rows' JSON lines, 64 hex characters."""
     return lines_digest(row.json() for row in rows)

@@ -1,4 +1,4 @@
-"""Draw rows whose answers evade the question or add other statements: denials, corrections, doubts, long texts."""
+"""Draw answers that evade the question or add statements: denials, corrections, doubts, long texts."""
 
 from gradewire_train.graded.parts import PartRandom
 from gradewire_train.graded.wording import Drawn, any_of, references, remarks
@@ -8,7 +8,7 @@ from gradewire_train.texts.wording import capitalised, filled, question_style, s
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Return a denial, "it is not X"; right: a correction that gives the reference."""
+    """Draw a denial, "it is not X", which is wrong. A right answer is a correction that names the reference."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -16,14 +16,14 @@ def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Return a correction, "not A but B"; right if B is the reference."""
+    """Draw a correction, "not A but B", which is right if B is the reference."""
     other = any_of(rng, draw.wrong)
     said, against = (draw.answer, other) if right else (other, draw.answer)
     return _row(rng, draw, capitalised(rng.choice(GRADED["corrections"]).format(said=said, wrong=against)), right=right)
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Return a list, "A or B", which decides nothing; right: one answer with doubts, or with its other name."""
+    """Draw an undecided answer, "A or B", which is wrong. A right answer has doubts, or two names for one thing."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Return a refusal, which may name the reference or another value; right: doubts before the answer."""
+    """Draw a refusal, which is wrong even if it names the reference. A right answer has doubts before it."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()
@@ -50,7 +50,7 @@ def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> Drawn:
-    """Return the question repeated, only praise, or the answer to another question; right: praise before the answer."""
+    """Draw a repeated question, mere praise, or an answer to a different question. A right answer follows praise."""
     praise = rng.choice(GRADED["praise"][:10])
     stated = filled(f"{draw.statement}." if draw.statement else sentence(rng, ""), draw.answer)
     if right:
@@ -68,7 +68,7 @@ def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> D
 
 
 def long(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn | None:
-    """Return the answer within 40 to 200 words that also name wrong ones as something else; wrong: a wrong answer."""
+    """Draw an answer in a text of 40 to 200 words, which also names wrong answers for something else."""
     if len(draw.wrong) < 2:
         return None
     said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])

@@ -1,4 +1,4 @@
-"""Split all words, names and templates into two disjoint parts: for training and for evaluation."""
+"""Split all words, names and templates into two disjoint parts, one for training and one for evaluation."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
-"""Shorter lists (am, pm) are complete in both parts."""
+"""Minimum length of lists that are split; both parts have all of a shorter list (am, pm)."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Shorter lists of one- or two-word texts ("Jr.", "Sr.", "III") are complete in both parts."""
+"""Minimum length of split lists of one- or two-word texts; both parts have all of a shorter one ("Jr.", "III")."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):
-    """An error for a list with too few texts of this part; the caller draws something else."""
+    """An error for a list with too few texts in a part; the caller then tries a different draw."""
 
 
 class Part:
-    """A part of all texts, decided by hash, so that a text always belongs to the same part."""
+    """One of the two parts of all texts. A hash assigns each text, so a text is always in the same part."""
 
     def __init__(self, name: Name) -> None:
         self.name: Name = name
@@ -35,7 +35,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items of this part: texts, tuples by first text, synsets by first word; all of other kinds."""
+        """Return the items in this part; a tuple counts by its first text, a synset by its first word."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))
@@ -43,7 +43,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # Keep the list itself too, so that no other list can get its id.
+            # Also keep a reference to the list, so that no other list can get its id.
             self._kept[id(items)] = (items, own)
         return own
 
@@ -52,17 +52,17 @@ class Part:
             if len(items) < _SHORTEST_OF_WORDS:
                 return items
             return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Each template is in one list only, and each part needs one of a short list.
+        # Split templates by rank instead of hash, so that both parts get at least one even from a short list.
         ranked = sorted(set(texts), key=_hashed)
         own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
         return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]
 
 
 class PartRandom(Random):
-    """A generator that draws only from its part of any list of texts.
+    """A random generator that draws only from the part's texts in a list.
 
     Raises:
-        TooFewError: From `choice`, `choices` and `sample` if the part has too few texts.
+        TooFewError: `choice`, `choices` or `sample` got a list with too few texts in this part.
     """
 
     def __init__(self, part: Part, seed: str) -> None:
@@ -74,7 +74,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats; with `weights`, from all items, because only other kinds have weights."""
+        """Return items with repeats; with `weights`, from all items, because only lists without texts have weights."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

@@ -1,4 +1,4 @@
-"""Draw rows about quantities: numbers with units, and ledgers."""
+"""Draw rows about quantities: numbers with units, and amounts in reports."""
 
 from fractions import Fraction
 from typing import Final
@@ -16,7 +16,7 @@ _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 
 
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a value in another unit: "2.5 km" as "2500 m"; wrong: the same number in it, or another number."""
+    """Draw a value in a different unit: "2500 m" for "2.5 km". A wrong answer has a different value."""
     question, pair = rng.choice(GRADED["units"])
     (small, _), (large, size) = pair
     halves = rng.randrange(1, 40)
@@ -39,7 +39,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a share: "25 %" as "a quarter", "1 in 4" or "0.25"; wrong: another share, or without the percent."""
+    """Draw a share in a different format: "a quarter", "1 in 4" or "0.25" for "25 %". A wrong answer changes it."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)
@@ -59,7 +59,7 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a large number: "1.2 million" as "1,200,000"; wrong: another power of ten, or another digit."""
+    """Draw a large number: "1,200,000" for "1.2 million". A wrong answer has a different power of ten or digit."""
     name, power = rng.choice(_SCALES[1:])
     tenths = rng.randrange(11, 999)
     value = tenths * 10 ** (power - 1)
@@ -82,7 +82,7 @@ def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def digit(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a number of three to nine digits with separators, or rounded; wrong: one digit changed or two swapped."""
+    """Draw a number of three to nine digits, formatted or rounded. A wrong answer changes, adds or drops a digit."""
     length = rng.randrange(3, 10)
     value = rng.randrange(10 ** (length - 1), 10**length)
     text = str(value)
@@ -100,7 +100,7 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
+    """Draw a limit: "over 40" for "more than 40". A wrong answer is "less than 40", or has a different number."""
     own = rng.randrange(len(GRADED["bounds"]))
     number = rng.randrange(2, 500)
     reference, answer = (each.format(number) for each in _two(rng, GRADED["bounds"][own]))
@@ -116,7 +116,7 @@ def bound(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def _two(rng: PartRandom, forms: tuple[str, ...]) -> tuple[str, str]:
-    # Both parts need all of the few forms, so draw indices instead of texts.
+    # Draw indices instead of texts, because both parts need all of these few forms.
     first, second = rng.randrange(len(forms)), rng.randrange(len(forms))
     return forms[first], forms[second]
 
@@ -144,7 +144,7 @@ def _row(  # noqa: PLR0913, PLR0917 - all fields of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return the requested amount in an answer with other amounts; wrong: another amount in its place."""
+    """Draw an answer with the requested amount among others. A wrong answer has a different amount in its place."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
@@ -172,7 +172,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """Return a change in percent: "fell by 4.2 %" as "decreased 4.2 percent"; wrong: a rise, or 5.1 %."""
+    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %". A wrong answer has a rise, or a different number."""
     item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up
@@ -194,7 +194,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """Return an amount of `tenths` tenths of a million, in a form from reports."""
+    """Return `tenths` tenths of a million dollars, in a format that reports use."""
     forms = GRADED["amounts"]
     if tenths >= 10_000:
         forms = (*forms, "${billions:.4g} billion" if tenths % 10 == 0 else "${billions:.4f} billion")

@@ -1,4 +1,4 @@
-"""Drawn rows, and answers in natural forms: bare, in a sentence, or in a long text with other sentences."""
+"""Define drawn rows, and word their answers: bare, in a sentence, or in a text with filler sentences."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 class Drawn:
     """An answer to a question, right or wrong by construction.
 
-    `meant` and `said` are canonical forms of all references and of the answer; "" for an answer that cannot be right.
+    `meant` is a canonical form of the references' value, and `said` of the answer's. The answer is right if both are
+    equal.
     """
 
     question: str
@@ -28,20 +29,20 @@ class Drawn:
 
     @property
     def right(self) -> bool:
-        """True if the answer says what the references mean."""
+        """True if answer and references have the same value."""
         return self.meant == self.said
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """A drawn row with its kind; its id is "drawn-PART-KIND-NUMBER"."""
+    """A drawn row with its kind and the ID "drawn-PART-KIND-NUMBER"."""
 
     id: str
     kind: str
     drawn: Drawn
 
     def json(self) -> str:
-        """Return the row as a line of JSON, with the fields of gradewire's commands."""
+        """Return the row as a JSON line with the fields that gradewire's commands read."""
         return json.dumps(
             {
                 "id": self.id,
@@ -57,7 +58,7 @@ class DrawnRow:
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:
-    """Return `said` bare, in the question's statement, in a sentence that fits anything, or among filler sentences."""
+    """Return `said` bare, in the question's statement, in a general sentence, or among filler sentences."""
     drawn = rng.random()
     if drawn < _BARE:
         return answer_style(rng, said)
@@ -71,21 +72,18 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 
 
 def remarks(rng: PartRandom, count: int) -> list[str]:
-    """Return filler sentences, which say nothing about any answer."""
+    """Return `count` filler sentences, which do not answer anything."""
     return rng.sample(GRADED["remarks"], count) if count else []
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """Return the draw's answer, for a fourth of the rows with another wording."""
+    """Return the draw's answer, in a quarter of the cases together with a second wording."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """Return a row from a draw, with one of its right answers or one of its wrong ones.
-
-    Return None if it needs a word of the other part.
-    """
+    """Return a row with one of the draw's right or wrong answers; None if it needs a word from the other part."""
     said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
     if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):
         return None
@@ -104,12 +102,12 @@ def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None 
 
 
 def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
-    """Return one of `texts`, which belong to the row already, regardless of their part."""
+    """Return a random one of `texts`, whatever part they belong to."""
     return texts[rng.randrange(len(texts))]
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Return True if WordNet lacks `text` or the part owns it; plurals count as their singular."""
+    """Return True if WordNet does not have `text`, or the part owns it; a plural counts like its singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

@@ -1,1 +1,1 @@
-"""Run a training: steps, checkpoints, progress and results."""
+"""Run a training, with checkpoints, progress and results."""

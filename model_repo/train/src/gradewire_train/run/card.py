@@ -1,4 +1,4 @@
-"""Write the files next to trained weights: model card, recipe, curve and metadata."""
+"""Write the files that accompany trained weights: model card, recipe, curve and metadata."""
 
 import json
 import math
@@ -22,16 +22,16 @@ _PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The part of a card that depends on the kind of training.
+    """The contents of a model card that depend on the command.
 
     Attributes:
-        about: Heading, and the lines below it.
-        data: Item on the training data.
-        setting: Item after the recipe: the kept step, or the temperature.
-        remark: Last item.
-        tables: Lines before the recipe.
-        options: The command's options besides the recipe, each after a blank.
-        files: SHA-256 of the files that were read, by name.
+        about: The heading and the lines below it.
+        data: The list item about the training data.
+        setting: The list item after the recipe's digest: the kept step, or the temperature.
+        remark: The last list item.
+        tables: The lines before the recipe.
+        options: The command's options other than the recipe, each with a blank before it.
+        files: SHA-256 of the user's files, by name.
     """
 
     command: str
@@ -51,7 +51,7 @@ def write_account(
     """Write README.md, recipe.toml, curve.jsonl and the metadata for ``gradewire models build --adapter``."""
     (directory / "README.md").write_text(_card(base, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
-    # JSON has no NaN: a part of the dev rows that cannot be ranked has no value.
+    # JSON has no NaN, which is the value of a part that cannot be ranked.
     rows = [{name: None if math.isnan(value) else value for name, value in row.items()} for row in curve]
     lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     (directory / "curve.jsonl").write_text(lines, encoding="utf-8")
@@ -66,7 +66,7 @@ def write_account(
 
 
 def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
-    """Return the model card in Markdown; two runs of one recipe differ only in measured values."""
+    """Return the model card in Markdown; it contains no paths or times, so that runs can be compared."""
     licence = base.licence or "unknown"
     training = recipe.training
     command = f"gradewire models train {account.command} --recipe recipe.toml{account.options} --out DIR"
@@ -99,7 +99,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` describes the dev rows."""
+    """Return the `Account` for an `sfve` encoder, without options and files; `dev` describes the dev rows."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [
@@ -118,7 +118,7 @@ def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcom
         ],
         data=f"Texts: {len(examples)} examples, SHA-256 `{sha256}`",
         setting=f"Kept: step {outcome.best_step} of {recipe.training.steps}",
-        remark=f"No human label was trained on; {selected}",
+        remark=f"The training used no human labels; {selected}",
         tables=["| group | task | examples |", "|---|---|---|", *rows, "", *_ranks(outcome, dev)],
         metadata={"data_sha256": sha256, "max_tokens": recipe.training.max_tokens, "text_form": "sfve"},
     )
@@ -136,8 +136,8 @@ def _ranks(outcome: Outcome, dev: str) -> list[str]:
         for row in evaluated
     ]
     return [
-        f"Spearman of the cosines with the labels of {dev}; step 0 is the base. They selected the step, so",
-        "they flatter it.",
+        f"Spearman of the cosines with the labels of {dev}; step 0 is the base. The step was selected by",
+        "these values, so they are optimistic.",
         "",
         f"| step | loss | {' | '.join(names)} |",
         "|---|---|" + "---|" * len(names),

@@ -1,4 +1,4 @@
-"""Save and load the state of a training, so that a resumed training gives the same weights."""
+"""Save and load a training's state, so that a resumed training gives the same weights."""
 
 import os
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ _FORMAT = 2
 
 @dataclass(slots=True)
 class Checkpoint:
-    """The state of a training after a step.
+    """A training's state after a step.
 
-    Order of examples and dropout depend only on seed and step, so no random state is stored. Only a training with the
-    same
-    `identity` may continue from here. `best_step` is the best one so far by the selection, 0 before the first
-    evaluation. `curve` has a row per step: step, loss and its terms, and the selection's values after an evaluation.
+    It contains no random state, because the order of examples and dropout depend only on seed and step. Only a training
+    with the same `identity` may continue from a checkpoint. `best_step` is the best step so far, 0 before the first
+    evaluation. `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's
+    values.
     """
 
     identity: str
@@ -52,7 +52,7 @@ def begin_in(directory: Path, *, resume: bool) -> Path:
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Write the checkpoint in one step, and replace the one before.
+    """Write the checkpoint, and replace the previous one in one step.
 
     Raises:
         OSError: The file cannot be written.
@@ -67,12 +67,12 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 
 
 def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
-    """Read the checkpoint of a training.
+    """Read a training's checkpoint.
 
-    Only tensors and plain values are read, so that a checkpoint cannot run code.
+    Load only tensors and plain values, so that a checkpoint cannot run code.
 
     Raises:
-        TrainingError: The checkpoint is missing, broken, or has another identity.
+        TrainingError: The checkpoint is missing or broken, or belongs to a different training.
     """
     path = directory / CHECKPOINT_FILE
     if not path.is_file():
@@ -81,14 +81,14 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
         found = torch.load(path, weights_only=True)
         written_as = found.pop("format")
         checkpoint = Checkpoint(**found)
-    # torch's reader raises many kinds of errors for a broken file.
+    # For a broken file, torch raises errors of many types.
     except Exception as error:
         raise TrainingError(f"--resume: cannot read {path} ({error}). Start again without --resume") from error
     if written_as != _FORMAT:
-        raise TrainingError(f"--resume: {path} was written by another version. Start again without --resume")
+        raise TrainingError(f"--resume: a different version wrote {path}. Start again without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
-            f"--resume: {path} belongs to another training: recipe, base, texts or dev rows differ. Use the same as at "
-            "the start, or another --out"
+            f"--resume: {path} belongs to a different training: recipe, base, texts or dev rows differ. Use the "
+            "same ones as at the start, or a different --out"
         )
     return checkpoint

@@ -1,4 +1,4 @@
-"""Run a training command: read, train, show progress and write; a `Work` holds the kind of training."""
+"""Run a training command: read inputs, train, show progress and write; `Work` does what depends on the command."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Course):
-    """Options of every training command; `settings` holds the given settings of the recipe."""
+    """The options that all training commands share; `settings` contains the recipe settings given as options."""
 
     recipe_path: Path | None
     wordnet: Path | None
@@ -27,7 +27,7 @@ class Request(Course):
 
 
 class Work(Protocol):
-    """A training with all its data in memory."""
+    """A training with all of its data in memory."""
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         """Train; see `gradewire_train.run.loop.train`."""
@@ -44,12 +44,12 @@ R = TypeVar("R", bound=Request)
 
 
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
-    """Train, and write the result into the directory; return False if it was interrupted and left a checkpoint.
+    """Train, and write the result into the directory; return False after an interrupt, which leaves a checkpoint.
 
-    `prepare` reads all inputs before the training.
+    `prepare` reads all inputs before the training starts.
 
     Raises:
-        ModelError: An input cannot be read, downloaded or trained on; the message says what to do.
+        ModelError: An input cannot be read, downloaded or used; the message says what to do.
         OSError: The directory cannot be written.
     """
     console = Console(stderr=True, highlight=False)
@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that a training starts from, and show the progress of a download; see `load_base` for errors."""
+    """Load the model that a training starts from, and show the download's progress; see `load_base` for errors."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

@@ -1,4 +1,4 @@
-"""The grader and its loss: an encoder over question, reference and answer, and one linear layer."""
+"""Define the grader, an encoder over question, reference and answer with one linear layer, and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -26,19 +26,19 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
     """An encoder with a low-rank adapter, and a head.
 
     Raises:
-        TrainingError: The encoder has no token types, has another pooling than mean, or reads too few tokens.
+        TrainingError: The encoder has no token types, a pooling other than mean, or too few positions.
     """
 
     def __init__(self, encoder: TrainedEncoder, training: GraderTraining) -> None:
         super().__init__()
         if encoder.pooling != "mean" or getattr(encoder.model.config, "type_vocab_size", 0) < 2:
             raise TrainingError(
-                f"base: {encoder.base.name} has no token types, or another pooling than mean. Train on all-MiniLM-L6-v2"
+                f"base: {encoder.base.name} has no token types, or a pooling other than mean. Train on all-MiniLM-L6-v2"
             )
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
-            raise TrainingError(f"base: {encoder.base.name} reads fewer tokens than the {MAX_TOKENS} of a grader")
+            raise TrainingError(f"base: {encoder.base.name} accepts fewer tokens than the {MAX_TOKENS} of a grader")
         for module in encoder.model.modules():
-            # The base's own dropout costs a fifth of the time, and each row is read only once or twice.
+            # The base's own dropout takes a fifth of the time, and the training reads each row only once or twice.
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         prepare(encoder, training)
@@ -49,7 +49,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, pieces: Sequence[Piece]) -> Any:
-        """Return the logits of "right", float32 [pieces]."""
+        """Return the logit of the answer being right for each piece, float32 [pieces]."""
         lengths = torch.tensor([len(piece.ids) for piece in pieces])
         ids = pad_sequence([torch.tensor(piece.ids) for piece in pieces], batch_first=True)
         position = torch.arange(ids.shape[1])
@@ -72,23 +72,23 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         return found
 
     def start_from(self, directory: Path) -> None:
-        """Load the weights of an earlier grader.
+        """Load an earlier grader's weights.
 
         Raises:
-            TrainingError: The folder holds no grader, or one with another base, rank or targets.
+            TrainingError: The folder contains no grader, or one with a different base, rank or targets.
         """
         try:
             matrices = load_file(directory / ADAPTER_WEIGHTS)
             head = load_file(directory / HEAD_WEIGHTS)
         except (OSError, SafetensorError) as error:
-            raise TrainingError(f"--start: {directory} holds no grader ({error})") from error
+            raise TrainingError(f"--start: {directory} contains no grader ({error})") from error
         names = {name.removeprefix("model.").replace(".default.", "."): name for name in trained_weights(self)}
         found = {**matrices, **{f"head.{name}": each for name, each in head.items()}}
         try:
             set_weights(self, {names.get(name, name): each for name, each in found.items()})
         except TrainingError as error:
             raise TrainingError(
-                f"--start: {directory} holds a grader with another base, rank or targets than the recipe"
+                f"--start: base, rank or targets of the grader in {directory} differ from the recipe's"
             ) from error
 
     def rounded(self) -> None:
@@ -99,7 +99,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
                     parameter.copy_(parameter.half().float())
 
     def save(self, training: GraderTraining, directory: Path) -> None:
-        """Write adapter and head."""
+        """Write the adapter and the head."""
         save_trained(self.encoder, training, directory)
         head = {name: each.detach().contiguous() for name, each in self.head.state_dict().items()}
         save_file(head, directory / HEAD_WEIGHTS)
@@ -107,16 +107,16 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
 
 
 class GraderTokenizer:
-    """A tokenizer for a grader's texts; special tokens within a text are ordinary characters.
+    """A tokenizer for a grader's texts, which treats special tokens in a text as ordinary characters.
 
     Raises:
-        TrainingError: The tokenizer has no single tokens that begin a sequence and separate texts.
+        TrainingError: The tokenizer does not have one token that starts a sequence and one that separates texts.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         around = tokenizer.encode("").ids
         if len(around) != 2:
-            raise TrainingError("base: its tokenizer should put one token before and one after a text")
+            raise TrainingError("base: the tokenizer should add one token before and one token after a text")
         self._begin, self._separator = around
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
@@ -128,7 +128,7 @@ class GraderTokenizer:
         return [tuple(each.ids) for each in self._tokenizer.encode_batch_fast(normal, add_special_tokens=False)]
 
     def pieces(self, triples: Sequence[tuple[str, str, str]]) -> list[Pieces]:
-        """Return the pieces of each (question, reference, answer)."""
+        """Return the pieces for each (question, reference, answer)."""
         ids = ids_by_text({text for triple in triples for text in triple}, self._tokenize)
         return [
             grader_input(*(ids[text] for text in triple), begin=self._begin, separator=self._separator)
@@ -137,7 +137,7 @@ class GraderTokenizer:
 
 
 class Judgement:
-    """The `Task` of a grader."""
+    """A grader's `Task`."""
 
     def __init__(
         self, grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow], recipe: GraderRecipe
@@ -159,15 +159,15 @@ class Judgement:
         return self._grader
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """Return the adapter with the recipe's rate, and the head with its multiple."""
+        """Return the adapter's weights with factor 1, and the head's with the recipe's `head_rate`."""
         adapter = [each for each in self._grader.model.parameters() if each.requires_grad]
         return [(1.0, adapter), (self._recipe.training.head_rate, list(self._grader.head.parameters()))]
 
     def terms(self, step: int) -> Mapping[str, Any]:
-        """Return the mean of the rows' weighted losses."""
+        """Return the mean weighted loss of the step's rows."""
         training = self._recipe.training
         chosen = self._batches[step]
-        # Every epoch uses another reference.
+        # Each epoch uses the next reference.
         epoch = step // self._batches.per_epoch
         bare = np.random.default_rng([training.seed, 2, step]).random(len(chosen)) < self._recipe.material.unasked
         sources = [self._unasked if each else self._asked for each in bare]
@@ -180,7 +180,7 @@ class Judgement:
         return {"cross_entropy": (self._weights[chosen] * losses).mean()}
 
     def evaluate(self) -> dict[str, float]:
-        """Return {}, so that the last step is kept."""
+        """Return {}, because a grader's training keeps the last step."""
         return {}
 
 
@@ -196,7 +196,7 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Return the piece of an answer with most tokens of the reference, which decides its label."""
+    """Return the piece with the most tokens from question and reference, to which the label most probably applies."""
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 
@@ -208,7 +208,7 @@ def _fullest(pieces: Pieces) -> Piece:
 
 
 def row_logits(grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow]) -> NDArray[np.float64]:
-    """Return the logit of each row, float64 [rows]: the highest over its references and pieces."""
+    """Return each row's logit, the highest over its references and pieces, float64 [rows]."""
     triples = [(row.question, reference, row.prediction) for row in rows for reference in row.references]
     owners = [index for index, row in enumerate(rows) for _ in row.references]
     read = tokenizer.pieces(triples)

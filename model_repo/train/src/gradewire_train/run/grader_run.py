@@ -31,7 +31,7 @@ LOGITS_FILE = "logits.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderRequest(Request):
-    """The command's options; `left_out` is the omitted fold, from 1, and the number of folds."""
+    """The command's options; `left_out` contains the omitted fold, from 1, and the number of folds."""
 
     rows: tuple[Path, ...]
     half: Half | None
@@ -47,7 +47,7 @@ def run(request: GraderRequest) -> bool:
 
 
 class _GraderWork:
-    """The `Work` of a grader."""
+    """A grader's `Work`."""
 
     def __init__(self, request: GraderRequest, recipe: GraderRecipe, console: Console) -> None:
         self._request, self._recipe, self._console = request, recipe, console
@@ -60,7 +60,7 @@ class _GraderWork:
         self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
         self._scored = [*out, *scored]
         if not self._rows:
-            raise TrainingError("there is no row to train on. Give --rows, or a drawn_rows above 0")
+            raise TrainingError("there are no rows to train on. Use --rows, or a --drawn-rows above 0")
         deterministic(recipe.training)
         encoder = base_encoder(request, recipe, MAX_TOKENS, console)
         self._base = encoder.base
@@ -96,13 +96,13 @@ class _GraderWork:
 
 
 def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
-    """Return the digest of recipe, base and rows, which a checkpoint must match."""
+    """Return a digest over recipe, base and rows; a checkpoint's must be the same."""
     parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) -> Account:
-    """Return the `Account` of a grader, without options and files."""
+    """Return a grader's `Account`, without options and files."""
     sha256 = rows_digest(rows)
     sources = Counter(row.source for row in rows)
     kinds = Counter(row.kind for row in rows if row.source == DRAWN)
@@ -112,8 +112,8 @@ def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) ->
             f"# A grader on {base.name}",
             "",
             "A cross-encoder for the metric `grader` of gradewire: it reads question, reference and answer together,",
-            f"at most {MAX_TOKENS} tokens, and gives the logit of the answer being right. A low-rank adapter on the",
-            "base's linear layers, and one linear layer over the mean of its tokens.",
+            f"at most {MAX_TOKENS} tokens, and returns the logit of the answer being right. It consists of a low-rank",
+            "adapter on the base's linear layers, and one linear layer over the mean of the token vectors.",
         ],
         data=f"Rows: {len(rows)}, SHA-256 `{sha256}`",
         setting=f"Temperature: {temperature:g}",

@@ -1,4 +1,4 @@
-"""Train an encoder for `sfve`: the examples and the loss of each step."""
+"""Train an encoder for `sfve`, by the examples and the loss of each step."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A training on all of its examples; without a `selection` the last step is kept."""
+    """The inputs of a training; without a `selection`, the training keeps the last step."""
 
     recipe: Recipe
     examples: Sequence[Example]
@@ -28,7 +28,7 @@ class Plan:
     selection: Selection | None = None
 
     def identity(self, base_sha256: str) -> str:
-        """Return the digest of everything that decides the result, including the base's weights."""
+        """Return a digest over everything that affects the result, including the base's weights."""
         texts_sha256 = examples_digest(self.examples)
         rows_sha256 = self.selection.digest if self.selection is not None else ""
         parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.course.evaluate_every]
@@ -40,13 +40,12 @@ def train(
 ) -> Outcome:
     """Train an `encoder` from `load_base` in place, and leave the best step's weights in it.
 
-    After every step, `report` is called, and `stop`, which returns True to stop there and leave a checkpoint.
-
-    The result is deterministic: draws depend only on seed and step, torch uses deterministic algorithms, and the recipe
-    sets the number of threads.
+    The loop calls `report` and `stop` after every step. If `stop` returns True, the training stops and leaves a
+    checkpoint. The result is deterministic, because draws depend only on seed and step, torch uses deterministic
+    algorithms, and the recipe sets the number of threads.
 
     Raises:
-        TrainingError: The loss is no finite number, or the checkpoint belongs to another training.
+        TrainingError: The loss is not finite, or the checkpoint belongs to a different training.
         OSError: A checkpoint cannot be written.
     """
     settings = plan.recipe.training
@@ -61,7 +60,7 @@ def train(
 
 
 class _Contrast:
-    """The `Task` of SFVE."""
+    """SFVE's `Task`."""
 
     def __init__(self, encoder: TrainedEncoder, plan: Plan, tokens: Tokens, before: Any) -> None:
         settings = plan.recipe.training
@@ -105,7 +104,7 @@ class _Contrast:
         return {} if self._plan.selection is None else self._plan.selection.spearman(self._encoder)
 
     def _vectors(self, ordered: Sequence[str]) -> Any:
-        # The encoder reads repeated texts of a batch only once.
+        # Encode a text that the batch contains several times only once.
         rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
         ids = [self._tokens.ids[text] for text in rows]
         with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.recipe.training.precision == "bfloat16"):
@@ -114,6 +113,6 @@ class _Contrast:
 
 
 def _base_vectors(encoder: TrainedEncoder, tokens: Tokens) -> Any:
-    # Inference mode is no option, because its tensors cannot be part of a graph of gradients.
+    # Do not use inference mode, because autograd rejects its tensors.
     with torch.no_grad():
         return encoder.vectors([tokens.ids[text] for text in tokens.plain])

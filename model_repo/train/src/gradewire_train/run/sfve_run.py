@@ -41,11 +41,11 @@ def run(request: SfveRequest) -> bool:
 
 
 class _Sfve:
-    """The `Work` of an encoder for `sfve`."""
+    """An `sfve` encoder's `Work`."""
 
     def __init__(self, request: SfveRequest, recipe: Recipe, console: Console) -> None:
         if request.examples_path is not None:
-            # No texts are made, so the stored recipe must not list any.
+            # The training makes no texts, so the stored recipe must not list any.
             recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
         self._request, self._recipe = request, recipe
         self._rows = _labelled(request, recipe)
@@ -97,7 +97,7 @@ def _options_of_texts(request: SfveRequest) -> str:
 
 
 def _options_of_dev(request: SfveRequest) -> str:
-    # These options select the step, so they are needed to repeat the training.
+    # These options affect the selected step, so a repeated training needs them.
     if request.dev is None:
         return ""
     half = f" --dev-half {request.dev_half}" if request.dev_half else ""
@@ -119,7 +119,7 @@ def _examples(request: SfveRequest, recipe: Recipe) -> list[Example]:
     left = [task for task in TASKS if task in wanted]
     if left and not any(counts[task] for task in left):
         raise TrainingError(
-            f"texts: {', '.join(left)} all have 0 examples. Give one a number under [texts] in "
-            "--recipe, or name other tasks with --only and --without"
+            f"texts: {', '.join(left)} all have 0 examples. Set a number under [texts] in "
+            "--recipe, or name different tasks with --only and --without"
         )
     return make_examples(counts, request.files, seed=recipe.training.seed, wordnet=request.wordnet, only=wanted)

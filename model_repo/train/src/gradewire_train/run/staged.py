@@ -1,4 +1,4 @@
-"""Write files that appear in a folder together, each of them complete."""
+"""Write several files so that a folder gets all of them, or none."""
 
 import shutil
 import tempfile
@@ -15,10 +15,10 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """Yield a new folder below `directory`, and move its files up at the end; after an error, move none.
+    """Yield a new folder in `directory`; at the end, move its files to `directory`. After an error, move nothing.
 
-    Other files stay, except old weights, which are deleted first. New weights come last, so that no build uses an
-    incomplete folder. `remove_unfinished` removes the leftovers of a killed process.
+    The move first deletes old weights and adds new weights last, so that no build uses an incomplete folder. All other
+    files stay. `remove_unfinished` removes a killed process's leftovers.
 
     Raises:
         OSError: The directory cannot be written.
@@ -35,14 +35,14 @@ def staged(directory: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove the `staged` folders of killed processes; those of running processes stay.
+    """Remove the `staged` folders of killed processes, but not of running ones.
 
     Raises:
         OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # A folder without lock file or folder of files is not ours, or is just being created, so it stays. A missing
-        # one was just finished or removed.
+        # A folder without a lock file or the inner folder is not ours or is just being created, so it stays. If it is
+        # missing, its process has just removed it.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

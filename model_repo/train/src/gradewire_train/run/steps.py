@@ -1,4 +1,4 @@
-"""Run optimiser steps for any training: reports, interruption, progress, and selection of the best step."""
+"""Run a training's optimiser steps, with progress, interruption, checkpoints, and selection of the best step."""
 
 import math
 import signal
@@ -27,10 +27,10 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a request to stop and call `notify`; another Ctrl-C has its usual effect.
+    """Turn the first Ctrl-C into a request to stop and call `notify`; a second Ctrl-C has its usual effect.
 
-    Yield a function that returns True once a stop is requested. Outside the main thread, which alone may handle
-    signals, it never does.
+    Yield a function that returns True after a request to stop. Outside the main thread it always returns False, because
+    only the main thread can handle signals.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -42,7 +42,7 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
         notify()
 
-    # None: the handler was not installed from Python and cannot be restored.
+    # None means that the old handler was not installed from Python, so it cannot be restored.
     before = signal.signal(signal.SIGINT, request) or signal.SIG_DFL
     try:
         yield requested.is_set
@@ -52,12 +52,12 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Progress after a step; step 0 is the base, before any training.
+    """The progress after a step; step 0 is the base before the training.
 
     Attributes:
-        figures: loss, its terms, and the result of `Task.evaluate` if the labelled rows were ranked.
-        examples_per_s: Speed since the training was started or resumed.
-        remaining_s: Estimate at that speed; NaN before the first step.
+        figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
+        examples_per_s: Examples per second since the training was started or resumed.
+        remaining_s: Estimated remaining seconds at this speed; NaN before the first step.
     """
 
     step: int
@@ -69,7 +69,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step whose weights the model has now, and the curve of `Checkpoint`; if unfinished, it left a checkpoint."""
+    """The step whose weights the model has, and `Checkpoint.curve`; an unfinished training has left a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -78,25 +78,25 @@ class Outcome:
 
 
 class Task(Protocol):
-    """The trained model and its loss."""
+    """A model to train, and its loss."""
 
     @property
     def model(self) -> Any:
-        """The module; its weights with gradients are trained."""
+        """The module; the training changes the weights that have gradients."""
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """Return weights with the factor of their learning rate."""
+        """Return groups of weights, each with the factor for its learning rate."""
 
     def terms(self, step: int) -> Mapping[str, Any]:
-        """Return the terms of the loss in a step, counted from 0: float32 scalars by name."""
+        """Return the terms of the loss in a step, counted from 0, as float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
-        """Rank labelled rows; return values by name. `MEAN` selects the best step; {} keeps the last."""
+        """Return evaluation results by name. `MEAN` selects the best step; {} means that the last step is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The existing directory of a training, and the steps between evaluations (0: none) and checkpoints."""
+    """A training's existing directory, and the steps between evaluations (0 means no evaluation) and checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
@@ -105,18 +105,18 @@ class Course:
 
 
 def deterministic(settings: Optimisation) -> None:
-    """Make later computation deterministic: torch's algorithms and the recipe's number of threads."""
+    """Make all further computation in torch deterministic, with the recipe's number of threads."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
-    # All memory is written before it is read. Filling it first would take a fifth of the time.
+    # Our code writes all memory before reading it, and filling it first would take a fifth of the time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 class Steps:
-    """A training from its start or from a checkpoint with the same `identity`.
+    """A training that runs from its start, or from a checkpoint with the same `identity`.
 
     Raises:
-        TrainingError: The checkpoint belongs to another training.
+        TrainingError: The checkpoint belongs to a different training.
     """
 
     def __init__(self, task: Task, settings: Optimisation, identity: str, course: Course) -> None:
@@ -126,7 +126,7 @@ class Steps:
             [{"params": list(weights), "factor": factor} for factor, weights in task.rates()],
             lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay,
         )  # fmt: skip
-        # Weights and optimiser are added when a checkpoint is saved.
+        # `_save` adds weights and optimiser.
         self._state = Checkpoint(identity)
         if course.resume:
             self._restore(load_checkpoint(course.directory, identity))
@@ -163,12 +163,12 @@ class Steps:
 
     def _one_step(self) -> dict[str, float]:
         settings = self._settings
-        # Dropout in a step must not depend on earlier steps of this run.
+        # Seed each step, because dropout in a resumed run must be the same.
         torch.manual_seed(settings.seed * 1_000_003 + self._state.step)
         self._task.model.train()
         terms = self._task.terms(self._state.step)
         if not terms:
-            raise TrainingError("objective: all terms for these texts have weight 0. Give one a weight")
+            raise TrainingError("objective: all terms for these texts have weight 0. Set a weight above 0")
         loss = torch.stack(list(terms.values())).sum()
         figures = {"loss": loss.item(), **{name: term.item() for name, term in terms.items()}}
         if not math.isfinite(figures["loss"]):
@@ -188,10 +188,10 @@ class Steps:
         if math.isnan(found[MEAN]):
             raise TrainingError(
                 f"step {self._state.step}: the dev rows cannot be ranked, because in every part all labels or all "
-                "cosines are equal. Give other rows, or train without --dev"
+                "cosines are equal. Use different rows, or train without --dev"
             )
         known = [row[MEAN] for row in self._state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
-        # The base itself (step 0) is no candidate: the user wants trained weights, and the card shows both.
+        # Never select the base (step 0), because the user wants trained weights. The card shows both.
         if self._state.step and found[MEAN] > max(known, default=-2.0):
             self._state.best_step, self._state.best = self._state.step, trained_weights(self._task.model)
         return found
@@ -207,7 +207,7 @@ class Steps:
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Return the factor of the learning rate in a step, counted from 0: a linear rise, then a cosine down to 0."""
+    """Return the factor for the learning rate in a step, counted from 0: a linear rise, then a cosine down to 0."""
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / (rising + 1)
@@ -215,7 +215,7 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class TrainingConsole(ConsoleBars):
-    """A context in which `report` shows a training on `console`."""
+    """A context whose method `report` shows a training's progress on `console`."""
 
     def __init__(self, console: Console, steps: int) -> None:
         super().__init__(console, BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -226,11 +226,11 @@ class TrainingConsole(ConsoleBars):
     def stopping(self) -> None:
         """Confirm the first Ctrl-C."""
         self._console.print(
-            "stopping after this step; a second Ctrl-C stops at once, without a checkpoint of this step"
+            "stopping after this step. Press Ctrl-C again to stop immediately, without a checkpoint for this step"
         )
 
     def report(self, step: StepReport) -> None:
-        """Show a step."""
+        """Show the progress after a step."""
         evaluated = MEAN in step.figures
         if evaluated:
             self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"

@@ -24,14 +24,14 @@ def make_examples(
     wordnet: Path | None = None,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
-    """Return the training examples of an encoder, task by task: first the user's, then generated ones.
+    """Return an encoder's training examples, task by task, first from the user's files, then generated ones.
 
-    The user's questions with answers serve candidates, synonyms and descriptions; sentence pairs serve nli. The same
-    files, counts and seed give the same examples, regardless of the tasks that `only` leaves out. `wordnet` is the
-    directory of WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
+    The user's questions are for the tasks candidates, synonyms and descriptions, the sentence pairs for nli. The same
+    files, counts and seed always give the same examples for a task, whatever other tasks `only` excludes. `wordnet` is
+    the directory with WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
 
     Raises:
-        TrainingError: WordNet's files or the user's cannot be read or used; the message says where and what to do.
+        TrainingError: A file of WordNet's or the user's cannot be read or used; the message says where and what to do.
     """
     if unknown := set(counts) - set(TASKS):
         raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")
@@ -49,12 +49,12 @@ def make_examples(
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        # If the user's files suffice, WordNet is not needed.
+        # Load WordNet only if the user's files have too few examples.
         if task in only and count > len(own):
             examples += generator().examples(task, count - len(own), seed=seed)
     return examples
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """Return the SHA-256 over all examples in order, in hexadecimal; equal texts give equal digests on any machine."""
+    """Return the SHA-256 over all examples in order, 64 hex characters, the same on every machine."""
     return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

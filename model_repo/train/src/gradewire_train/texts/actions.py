@@ -1,4 +1,4 @@
-"""Draw verbs and adjectives (actions and qualities), against antonyms and others."""
+"""Draw questions about actions (verbs) and qualities (adjectives), with antonyms among the wrong answers."""
 
 from random import Random
 
@@ -14,11 +14,11 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""Least count in WordNet's tagged texts for most draws; WordNet has many words that nobody says of a room."""
+"""Minimum count in WordNet's tagged texts of most drawn adjectives, because WordNet has many rare ones."""
 
 
 class Activities:
-    """Draws of verbs that occur in WordNet's tagged texts."""
+    """Draws about verbs that occur in WordNet's tagged texts."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -29,7 +29,7 @@ class Activities:
         ]
 
     def doing(self, rng: Random) -> Draw | None:
-        """Ask about an action: "riding", "rides", "is riding"; wrong: another activity in the same form."""
+        """Ask about an action: "riding", "rides", "rode". Wrong answers are different actions in the same tense."""
         verb = rng.choice(self._verbs)
         doer = rng.choice(WORDS["doers"])
         past = rng.random() < 0.3
@@ -59,7 +59,7 @@ def _form(verb: str, tag: str) -> str:
 
 
 class Qualities:
-    """Draws of WordNet's head adjectives that have an antonym."""
+    """Draws about WordNet's head adjectives that have an antonym."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -71,7 +71,7 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """Ask about a quality: "large", "big"; looser: a similar word; wrong: the antonym and similar words."""
+        """Ask about a quality: "large", "big". Wrong answers are antonyms and words like them."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
         subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text

@@ -1,4 +1,4 @@
-"""Turn draws (a question with right and wrong answers) into checked examples of a task."""
+"""Turn draws, which are questions with right and wrong answers, into checked examples for a task."""
 
 import re
 import unicodedata
@@ -21,18 +21,18 @@ _SHOWN_CHARACTERS = 40
 
 _NEGATIVES = 2
 _DESCRIPTION_CHARACTERS = 90
-"""Longest statement to use, because training time grows with the tokens."""
+"""Maximum length of a statement, because training time grows with the number of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A drawn question, without any particular style.
+    """A drawn question with right and wrong answers, before `question_style` and `answer_style` vary them.
 
     Attributes:
-        statement: Sentence that answers it, with "{}" for the answer; "" without one.
-        answer: The reference; `same` holds other wordings of it.
+        statement: Sentence that answers the question, with "{}" for the answer; "" without a sentence.
+        answer: The reference; `same` contains its other wordings.
         looser: Right answers with more or less detail than `answer`.
-        wrong: Wrong answers of the same kind, the most similar first or in any order.
+        wrong: Wrong answers of the same kind.
     """
 
     question: str
@@ -44,9 +44,10 @@ class Draw:
 
 
 def normal(text: str) -> str:
-    """Return the text in the form for comparisons: NFKC, case-folded, without articles, accents and punctuation.
+    """Return the text in a form for comparisons: case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" are equal. Signs between digits stay ("1.5" is not "15"), and so does a minus before a digit.
+    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ, and so does a minus before
+    a digit.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -58,9 +59,9 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """Return the draw without repeats and without wrong answers that equal a right one; None if nothing is left.
+    """Remove repeated answers, and wrong answers that equal a right one after `normal`; return None if none is left.
 
-    A right answer among the wrong ones would teach the opposite, so answers are compared after `normal`.
+    A right answer among the wrong answers would teach the opposite.
     """
     if draw is None:
         return None
@@ -74,29 +75,28 @@ def checked(draw: Draw | None) -> Draw | None:
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Return texts that are not blank, each form once, in order."""
+    """Return the texts that are not blank, without repeats, in order."""
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
 def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
-    """Return at most `most` of them, drawn without repeats."""
+    """Return at most `most` items from `of`, drawn without repeats."""
     return rng.sample(of, min(most, len(of)))
 
 
 def sound(example: Example) -> bool:
-    """Return True to keep a drawn example: its positive has other words, and no negative equals either.
+    """Return True if a drawn example can be used: no negative equals anchor or positive after `normal`.
 
-    Texts are compared after `normal`, which may reject too many, because others can be drawn. A user's own examples
-    only have to pass `contradiction`.
+    This may reject good examples, but the caller can draw more. A user's own examples need only pass `contradiction`.
     """
     right = {normal(example.anchor), normal(example.positive)}
     return bool(example.negatives) and not contradiction(example) and right.isdisjoint(map(normal, example.negatives))
 
 
 def contradiction(example: Example) -> str:
-    """Return the reason why an example teaches nothing, or the opposite of the right answer; "" without one.
+    """Return the reason why an example would teach nothing or the opposite; "" for a good example.
 
-    A negative counts as right if it differs only in case, blanks, Unicode form (composed or not) or a final full stop.
+    A negative equals anchor or positive if they differ only in case, blanks, Unicode composition or a final full stop.
     Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
     """
     if not all(each.strip() for each in example.answers):
@@ -121,7 +121,7 @@ Kind = Callable[[Random], Draw | None]
 
 
 def contrasted(rng: Random, task: str, draw: Draw) -> Example:
-    """Return an example with another wording as the positive, sometimes one with more or less detail."""
+    """Return an example whose positive is a different wording, sometimes with more or less detail."""
     loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
     positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
     anchor = draw.answer
@@ -133,9 +133,10 @@ def contrasted(rng: Random, task: str, draw: Draw) -> Example:
 
 
 def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
-    """Return an example with a less common positive, if possible with other detail; `elsewhere` is a negative.
+    """Return an example whose positive usually has more or less detail; one negative is `elsewhere`.
 
-    Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate answers", whose negative is an answer drawn from all.
+    `elsewhere` is the answer to a different question. Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate
+    answers".
     """
     pool = draw.looser if draw.looser and rng.random() < 0.75 else draw.same or draw.looser
     positive = rng.choice(pool) if pool else draw.answer
@@ -145,10 +146,10 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """Return an example with a sentence around the answer as positive, and the same around a wrong answer as negative.
+    """Return an example whose positive is a sentence with the answer; a negative is the sentence with a wrong answer.
 
-    The second negative is usually that wrong answer alone, so that a training can score answers alone and in a sentence
-    alike. Some examples have a sentence that swaps right and wrong, or a refusal instead.
+    The second negative is usually the wrong answer alone, so that the encoder learns to score answers alone and in
+    sentences alike. Some examples have a sentence that swaps right and wrong, or a refusal, instead.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """

@@ -1,4 +1,4 @@
-"""Read examples from files: the user's own, and stored drawn ones."""
+"""Make examples from the user's files, and read and write stored examples."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,11 @@ _TASKS = ("candidates", "synonyms", "descriptions")
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Read examples.
+    """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file cannot be read or holds no example, or a line is no example or teaches the opposite of
-            the
-            right answer (the message names it).
+        TrainingError: The file cannot be read or is empty, or a line is invalid or fails `contradiction`; the message
+            names the line.
     """
     found = []
     for where, example in json_lines(path, Example):
@@ -32,7 +31,7 @@ def read_examples(path: Path) -> list[Example]:
             raise TrainingError(f"{where}: {wrong}")
         found.append(example)
     if not found:
-        raise TrainingError(f"{path} holds no example")
+        raise TrainingError(f"{path} contains no examples")
     return found
 
 
@@ -46,10 +45,10 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples of the tasks in `only`, at most `counts` of each; leave out tasks without material.
+    """Return examples from the user's files for the tasks in `only`, at most `counts` for each task.
 
-    The largest count decides how many questions are read. The lexicon, for synonyms of answers, is loaded only if there
-    are questions.
+    Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
+    questions.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -79,4 +78,4 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
             drawn = (rng.choice(draws).answer for _ in range(_TRIES))
             yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
-            yield contrasted(rng, task, replace(draw, looser=()))  # annotators' answers belong to candidates
+            yield contrasted(rng, task, replace(draw, looser=()))  # candidates uses other annotators' answers

@@ -1,4 +1,4 @@
-"""Generate examples: each one depends only on seed, task, number and WordNet's files."""
+"""Generate examples; each depends only on seed, task, number and WordNet's files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
@@ -20,7 +20,7 @@ Weighted = tuple[tuple[Kind, float], ...]
 
 
 class Generator:
-    """A maker of examples for all tasks."""
+    """A source of examples for all tasks."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         things, places, people = Things(lexicon), Places(lexicon), People(lexicon)
@@ -56,7 +56,7 @@ class Generator:
         """Return an example, always the same for the same arguments.
 
         Raises:
-            TrainingError: WordNet's files hold too little for an example.
+            TrainingError: WordNet's files do not contain enough words for an example.
         """
         rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
         for _ in range(_TRIES):
@@ -65,10 +65,10 @@ class Generator:
                 example = self._made(rng, task, draw)
                 if sound(example):
                     return example
-        raise TrainingError(f"WordNet's files hold too little to make examples of {task}. Check that they are complete")
+        raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check that they are complete")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """Yield the first `count` different examples of a task; fewer if no more can be made.
+        """Yield a task's first `count` different examples; fewer if there are no more.
 
         Raises:
             TrainingError: See `example`.

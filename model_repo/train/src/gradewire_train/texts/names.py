@@ -1,4 +1,4 @@
-"""Draw invented names of persons and titles of works, against others."""
+"""Draw questions about invented persons' names and works' titles."""
 
 from dataclasses import dataclass
 from random import Random
@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Return a title without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+    """Ask for a title, with or without article, subtitle or quotation marks. Wrong titles share a word or nothing."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
@@ -63,7 +63,7 @@ class Name:
 
     @property
     def usual(self) -> str:
-        """First name and surname."""
+        """The first name and the surname."""
         return f"{self.first} {self.last}"
 
 
@@ -74,7 +74,7 @@ def person_name(rng: Random) -> Name:
 
 
 def named(rng: Random) -> Draw:
-    """Ask for a person: forms of one name, against names that share a part with it and names that share nothing.
+    """Ask for a person, whose name can have several forms. Wrong names share a part with the right name, or nothing.
 
     If a form is the surname alone, no wrong answer has this surname.
     """
@@ -125,7 +125,7 @@ def _short_forms(rng: Random, name: Name) -> tuple[str, ...]:
 
 
 def _others(rng: Random, name: Name) -> list[str]:
-    """Return names of a stranger, a relative, and a person with the same first name, in random order."""
+    """Return names of strangers, a relative, and a person with the same first name, in random order."""
     others = [person_name(rng) for _ in range(_STRANGERS)]
     wrong = [other.usual for other in others if other.last != name.last]
     stranger = others[0]

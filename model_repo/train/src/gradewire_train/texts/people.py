@@ -1,4 +1,4 @@
-"""Draw persons and places of WordNet, against others of their kind."""
+"""Draw questions about persons and places in WordNet."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ def _by_class(instances: Sequence[Synset]) -> Mapping[Key, list[Synset]]:
 
 
 class People:
-    """Draws of persons in WordNet."""
+    """Draws about persons in WordNet."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._people = [each for each in lexicon.instances(_PERSON_TOPIC) if len(each.words) > 1]
         self._by_class = _by_class(self._people)
 
     def known(self, rng: Random) -> Draw | None:
-        """Ask for the person of a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
+        """Ask for the person whom a definition describes: "Einstein", "Albert Einstein", "A. Einstein"."""
         person = rng.choice(self._people)
         gloss = re.sub(r"\([^)]*\)", "", person.definition).split(";")[0].strip()
         gloss = re.sub(r"^(a|an|the) ", "", gloss)
@@ -66,7 +66,7 @@ class People:
 
 
 class Places:
-    """Draws of places in WordNet, with the larger places around them."""
+    """Draws about places in WordNet."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -74,7 +74,7 @@ class Places:
         self._by_class = _by_class(self._places)
 
     def located(self, rng: Random) -> Draw | None:
-        """Ask for a place: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
+        """Ask for a place: "Milan", "Milan, Italy", "in Milan". A looser answer is "Italy"."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]
@@ -97,7 +97,7 @@ class Places:
         return Draw(question.format(**blanks), statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
 
     def _chain(self, place: Synset) -> list[str]:
-        """Return the countries, states and provinces around a place, smallest first."""
+        """Return the provinces, states and countries that contain a place, smallest first."""
         wholes = [
             whole.words[0].text
             for whole in self._lexicon.wholes(place.key)
@@ -110,7 +110,7 @@ class Places:
         return f"{place.words[0].text}, {chain[-1]}" if wide and chain else place.words[0].text
 
     def _apart(self, other: Synset, place: Synset) -> bool:
-        """Return True if neither place is part of the other and they share no name."""
+        """Return True if neither place contains the other and they have no name in common."""
         around = {place.key, *(whole.key for whole in self._lexicon.wholes(place.key))}
         beyond = {other.key, *(whole.key for whole in self._lexicon.wholes(other.key))}
         shared = {word.text for word in other.words} & {word.text for word in place.words}

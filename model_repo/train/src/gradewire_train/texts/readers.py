@@ -1,4 +1,4 @@
-"""Read the user's own files of questions with answers, and of sentence pairs, as training texts."""
+"""Read training texts from the user's own files of questions with answers, and of sentence pairs."""
 
 import hashlib
 import logging
@@ -20,7 +20,7 @@ from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""The longest text; encoders read at most some 500 characters of it."""
+"""Maximum length of a text in characters; encoders read only about the first 500."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -40,17 +40,17 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """An error in a line: the field and its expected content."""
+    """An error in a line; the message names the field and its expected content."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
-    """Yield the result of `parse` for each line, with the line's number from 1; skip blank lines and None.
+    """Yield each line's number, from 1, with the result of `parse`; skip blank lines and results that are None.
 
-    The file is read lazily. Bad lines, for which `parse` raises `FieldError`, may be skipped; a warning at the end
-    gives their number and the first error.
+    The file is read lazily. A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are
+    skipped, and a warning at the end contains their count and the first error.
 
     Raises:
-        TrainingError: The file cannot be read, a bad line may not be skipped, or no line is good.
+        TrainingError: The file cannot be read, a line is bad and not skipped, or no line is good.
     """
     skipped, first, good = 0, "", 0
     for number, line in numbered_lines(path):
@@ -69,14 +69,14 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
     if skipped:
         _log.warning("%s: skipped %d bad lines; the first: %s", path, skipped, first)
     if not good:
-        raise TrainingError(f"{path} holds no usable line: {first or 'it is empty'}")
+        raise TrainingError(f"{path} contains no usable line: {first or 'it is empty'}")
 
 
 def text(row: Row, field: str) -> str:
-    """Return the field's text: NFC, with single blanks for white space and control characters.
+    """Return a field's text in NFC, with a single blank in place of white space and control characters.
 
     Raises:
-        FieldError: The field is missing, no text, blank, or longer than 2 000 characters.
+        FieldError: The field is missing, not a string, blank, or longer than 2 000 characters.
     """
     if field not in row:
         there = ", ".join(f"{name!r:.40}" for name in sorted(row)[:_MOST_NAMES])
@@ -85,11 +85,11 @@ def text(row: Row, field: str) -> str:
 
 
 def clean(value: object, field: str) -> str:
-    """Return `value`, from the field `field`, in the form of `text`."""
+    """Return the value of `field` normalised like in `text`."""
     if not isinstance(value, str):
-        raise FieldError(f'field "{field}": should be a text, not {type(value).__name__}')
+        raise FieldError(f'field "{field}": should be a string, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
-        raise FieldError(f'field "{field}": {len(value)} characters, but at most {_MOST_CHARACTERS} are read')
+        raise FieldError(f'field "{field}": {len(value)} characters, but the maximum is {_MOST_CHARACTERS}')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')
@@ -107,9 +107,10 @@ def _object(line: bytes) -> Row:
 
 
 class Sample(Generic[T]):
-    """A sample of keys: all entries of the `size` keys (at least 1) with the smallest seeded hashes.
+    """A random sample of `size` keys (at least 1) with all of their entries.
 
-    The sample depends only on the seed and the keys, not on their order.
+    The sample consists of the keys with the smallest seeded hashes, so it depends only on the seed and the keys, not on
+    their order.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
@@ -119,7 +120,7 @@ class Sample(Generic[T]):
         self._limit: bytes | None = None
 
     def add(self, key: str, entry: T) -> None:
-        """Add an entry to its key's group."""
+        """Add an entry for a key."""
         name = hashlib.blake2b(self._salt + key.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         if self._limit is not None and name > self._limit:
             return
@@ -128,7 +129,7 @@ class Sample(Generic[T]):
             self._cut()
 
     def groups(self) -> Iterator[list[T]]:
-        """Return the groups in the sample, ordered by hash, which is as good as random."""
+        """Return each sampled key's entries, in the random order of the hashes."""
         self._cut()
         return (self._groups[name] for name in sorted(self._groups))
 
@@ -142,7 +143,7 @@ class Sample(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence that follows from a premise, or contradicts it."""
+    """A premise, with sentences that follow from it or contradict it."""
 
     premise: str
     entailed: tuple[str, ...]
@@ -150,11 +151,11 @@ class Pair:
 
 
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
-    """Yield at most `most` examples, one per premise, drawn by seed from all files of pairs.
+    """Yield at most `most` examples, one for each premise, drawn by seed from all files of sentence pairs.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
-    `positive` and `negative` or `negatives`. Labels "-" and -1, for disagreement, are skipped. Premises without a
-    contradiction get another premise's hypothesis as negative.
+    `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
+    skipped. Premises without a contradiction get a different premise's hypothesis as negative.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -188,7 +189,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     if column("anchor") in row:
         negatives = row.get(column("negatives"), [row[column("negative")]] if column("negative") in row else [])
         if not isinstance(negatives, list):
-            raise FieldError(f'field "{column("negatives")}": should be a list of texts')
+            raise FieldError(f'field "{column("negatives")}": should be a list of strings')
         against = tuple(clean(each, column("negatives")) for each in negatives)
         return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
     premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
@@ -205,7 +206,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its answers, the most common first, each form once."""
+    """A question with its answers, without repeats and with the most common first."""
 
     text: str
     answers: tuple[str, ...]
@@ -214,8 +215,8 @@ class Question:
 def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
     """Return at most `most` questions, drawn by seed from all files of questions.
 
-    Each line has `question` and `answers` (texts, repeated as annotators gave them, or objects with `answer`) or
-    `answer`; other fields are ignored. `files.columns` maps these names to the file's.
+    Each line has `question`, and `answer` or `answers` (one string, or object with `answer`, for each annotator). Other
+    fields are ignored. `files.columns` maps these names to the files' names.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -229,10 +230,10 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 
 
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
-    """Yield a draw for each question: synonyms of its answer, annotators' other answers, and wrong answers.
+    """Yield a draw for each question, with synonyms of its first answer, annotators' other answers, and wrong answers.
 
-    Wrong answers are antonyms and answers to questions with the same beginning, if any. Answers of the question itself,
-    or with a sense of its first answer, are excluded.
+    Wrong answers are antonyms and answers to other questions, usually to ones with the same first words. The question's
+    own answers and synonyms in any sense are excluded.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """
@@ -263,9 +264,9 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
         return Question(asked, (text(row, columns.get("answer", "answer")),))
     given = row[name]
     if not isinstance(given, list) or not given:
-        raise FieldError(f'field "{name}": should be a list of texts')
+        raise FieldError(f'field "{name}": should be a list of strings')
     if len(given) > _MOST_ANSWERS:
-        raise FieldError(f'field "{name}": {len(given)} answers, but at most {_MOST_ANSWERS} are read')
+        raise FieldError(f'field "{name}": {len(given)} answers, but the maximum is {_MOST_ANSWERS}')
     answers = [clean(each.get("answer") if isinstance(each, dict) else each, name) for each in given]
     forms: dict[str, str] = {}
     counts: Counter[str] = Counter()
@@ -276,5 +277,5 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
 
 
 def _opening(question: str) -> str:
-    """Return the first two words: "what color", "how many"."""
+    """Return a question's first two words: "what color", "how many"."""
     return " ".join(question.lower().split()[:2])

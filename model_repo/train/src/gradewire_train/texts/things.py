@@ -1,4 +1,4 @@
-"""Draw nouns of kinds (visible, made or edible things), and terms by their definitions."""
+"""Draw questions about nouns (animals, artefacts, food and more), and about terms by their definitions."""
 
 import re
 from random import Random
@@ -20,14 +20,14 @@ _GLOSS_WORDS = 9
 _ASIDE_WORDS = 5
 _LONG_WORD = 6
 _DEEP = 6
-"""Number of synsets above a broader word from which it is narrower than "object" or "substance"."""
+"""Minimum number of synsets above a broader word that is used, so that it is narrower than "object"."""
 _MET = 0.7
 _BROAD_CHILDREN = 60
-"""A broader word with more kinds below it is too vague for an answer."""
+"""Maximum number of narrower terms of a broader word that is used, so that it is not too vague."""
 
 
 class Things:
-    """Draws of nouns: `shown` by sight, `term` by meaning."""
+    """Draws about nouns: `shown` asks for a visible thing, `term` for the word that a definition describes."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -42,7 +42,7 @@ class Things:
         ]
 
     def shown(self, rng: Random) -> Draw | None:
-        """Return a visible thing: synonyms, plural, article; wrong: siblings and antonyms."""
+        """Ask for a visible thing: synonyms, plural, article. Wrong answers are siblings and antonyms."""
         topic = rng.choices(tuple(_ASKED), self._weights)[0]
         met, every = self._topics[topic]
         synset = rng.choice(met if rng.random() < _MET else every)
@@ -75,7 +75,7 @@ class Things:
         return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
 
     def _wrong(self, rng: Random, synset: Synset) -> list[str]:
-        """Return antonyms, siblings, and other words of the topic; abstract siblings are too similar."""
+        """Return antonyms, siblings and other words of the topic; abstract siblings are similar, so return fewer."""
         siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]
@@ -83,7 +83,7 @@ class Things:
         return [*self._lexicon.antonyms(synset), *siblings, *distant][:_WRONG]
 
     def _looser(self, rng: Random, synset: Synset, name: str) -> tuple[str, ...]:
-        """Return right answers with more or less detail: narrower or broader terms, half of a name, an addition."""
+        """Return right answers with more or less detail: narrower or broader terms, parts of a name, additions."""
         around = [self._lexicon.synset(key) for key in some(rng, synset.linked("~"), 1)]
         for key in synset.linked("@")[:1]:
             broader = self._lexicon.synset(key)

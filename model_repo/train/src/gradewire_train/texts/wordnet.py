@@ -1,7 +1,7 @@
-"""Read WordNet's data files: synsets with their words, neighbours and definitions (wndb(5WN), cntlist(5WN)).
+"""Read synsets, with words, links and definitions, from WordNet's data files (wndb(5WN), cntlist(5WN)).
 
-The generator needs all of it, so it is read at once, in about 2 s. NLTK's reader would need files that Debian leaves
-out.
+The generator needs all synsets, so all files are read at once, in about 2 s. We do not use NLTK's reader, because it
+needs files that are missing in Debian's package.
 """
 
 import gc
@@ -29,11 +29,11 @@ _ENDS: Final = re.compile(r"[0-9a-f]{4}")
 _SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
 
 Key = str
-"""A synset's name: part of speech and offset in the data file, "n02084071"."""
+"""A synset's name, made of part of speech and offset in the data file: "n02084071"."""
 
 
 def usual_directory() -> Path:
-    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or that of Debian's package."""
+    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -42,7 +42,7 @@ def usual_directory() -> Path:
 
 
 class Word(NamedTuple):
-    """A word or phrase in WordNet's spelling, with blanks, and its count in this sense in tagged texts, usually 0."""
+    """A word or phrase in WordNet's spelling, and its count with this meaning in tagged texts, which is usually 0."""
 
     text: str
     met: int
@@ -54,12 +54,12 @@ class Synset:
 
     Attributes:
         key: See `Key`.
-        topic: Number of the lexicographer's file: 5 animals, 6 artefacts, 18 persons (lexnames(5WN)).
-        words: Words, usually the most common first.
-        pointers: Links, four fields each: symbol ("@" leads to a broader synset), offset, part of speech, and the
-            numbers
-            of the two linked words, two hexadecimal digits each.
-        definition: Gloss without its examples.
+        topic: Number of the lexicographer's file, for example 5 for animals, 6 for artefacts, 18 for persons
+            (lexnames(5WN)).
+        words: The words, usually with the most common first.
+        pointers: Links of four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
+            positions of the two linked words, two hexadecimal digits each.
+        definition: The gloss without its examples.
     """
 
     key: Key
@@ -70,7 +70,7 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """The number of times that its words occur in this sense."""
+        """The number of times that the words occur with this meaning in tagged texts."""
         return sum(word.met for word in self.words)
 
     @property
@@ -80,15 +80,15 @@ class Synset:
 
     @property
     def coarse(self) -> bool:
-        """True if WordNet calls its words insulting; they are not trained on."""
+        """True if WordNet calls the words insulting; the generator does not use such synsets."""
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Return the synsets that links with one of these symbols lead to."""
+        """Return the keys of the synsets that are linked with one of these symbols."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return the antonyms of the first word: synset and number of the word there, from 1; 0 is the whole synset."""
+        """Return the first word's antonyms, each as a synset and a word's position in it, from 1; 0 means all words."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()
@@ -119,7 +119,7 @@ class WordNet:
 
     @cached_property
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
-        """Keys of all synsets of a lower-cased word or phrase, for all parts of speech."""
+        """The keys of all synsets that contain a word or phrase, by the word in lower case, for all parts of speech."""
         found: dict[str, list[Key]] = {}
         with _uncollected():
             for key, synset in self.synsets.items():
@@ -130,7 +130,7 @@ class WordNet:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Pause garbage collection, which would take half of the reading time."""
+    """Pause garbage collection, which would take half of the time for reading."""
     collecting = gc.isenabled()
     gc.disable()
     try:
