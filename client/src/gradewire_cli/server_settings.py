@@ -41,7 +41,7 @@ def missing_synonyms() -> str:
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal arrives and return the exit code; `ready` gets the address once the server takes calls.
+    """Serve until a signal arrives and return the exit code; call `ready` with the address when the server is ready.
 
     Raises:
         InvalidRequest: A setting is unknown or invalid.

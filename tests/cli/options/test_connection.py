@@ -100,7 +100,7 @@ def test_a_decision_model_is_named_as_such() -> None:
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
-            "NO_SUCH: no variable of this name is set",
+            "NO_SUCH: the variable is not set",
         ),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
     ],
@@ -144,5 +144,5 @@ def test_a_key_that_another_machine_does_not_have_is_an_error_there(monkeypatch:
     server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
     assert server is not None
     monkeypatch.delenv("MY_KEY")
-    with pytest.raises(InputError, match="--judge-key-env MY_KEY: it is not set on"):
+    with pytest.raises(InputError, match="--judge-key-env MY_KEY: this variable is not set on"):
         server.settings()
