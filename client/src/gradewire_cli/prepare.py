@@ -104,7 +104,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "a string is not valid Unicode"
         raise InputError(
-            f"{path}: {reason or error}. The answers are stored in the set. Run the same command again to write the file"
+            f"{path}: {reason or error}. The set has stored the answers. Run the same command again to write the file"
         ) from error
     sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
