@@ -50,7 +50,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     leave only the beginning.
 
     Raises:
-        Exception: Any error of the file system. The old file still exists, unless the new file was being copied over it.
+        Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
     """
     target = f"{folder}/{name}"
     if is_object_store(system):
