@@ -143,7 +143,7 @@ def test_models_in_a_column_and_rows_that_cannot_be_compared(command: Command, t
     assert done.exit_code == 0, done.output
     assert json.loads(figures.read_text())["pairs"] == 42
     assert "the model already has an answer to the question (first at line 43)" in done.output
-    assert "its question is unknown (first at line 44)" in done.output
+    assert "the row's question is unknown (first at line 44)" in done.output
     assert "left out 1 rows: the row cannot be read" in done.output
 
 
@@ -177,10 +177,10 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     figures = tmp_path / "board.json"
     done = command("leaderboard", *files, recorded, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
-    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
+    assert "judged 28 pairs by smile; took 0 from earlier runs and 14 from other files" in done.output
     again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
     done = command("leaderboard", *files, again, *OPTIONS)
-    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
+    assert "judged 28 pairs by smile; took 0 from earlier runs and 14 from other files" in done.output
     assert "were not needed" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
