@@ -221,7 +221,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """Return the choice of more than half of the votes, or a tie if there is none."""
+    """Return the choice of more than half of the votes, or a tie without such a majority."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
