@@ -190,7 +190,7 @@ def test_a_half_that_correctness_was_fitted_on_is_told(run: Run, models: Path, t
     finally:
         run("--undo", "--metric", "correctness")
     assert "correctness was fitted on half a of these rows" in done.stderr
-    assert "Fit auto on --fit-half b" in done.stderr
+    assert "Fit auto with --fit-half b" in done.stderr
 
 
 def test_rows_that_correctness_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(co
     new.write_text("".join(new.read_text().splitlines(keepends=True)[1:]))
     found = compared(command, base, new)
     assert any(
-        note.startswith(f"{new}: its first row, which defines its metrics, is missing") for note in found["notes"]
+        note.startswith(f"{new}: the first row, which defines the metrics, is missing") for note in found["notes"]
     )
 
 
@@ -104,7 +104,7 @@ def test_without_kept_columns_ids_match_and_a_note_says_what_is_missing(command:
     found = compared(command, score("base", letters(10, 20)), score("new", letters(20, 10)[::-1]))
     assert found["comparisons"]["new"]["metrics"]["smile"]["difference"]["value"] == pytest.approx(0.0)
     assert found["comparisons"]["new"]["matched_by"] == "id"
-    assert "To keep them, run gradewire score --keep-columns all" in found["notes"][0]
+    assert "Keep them with gradewire score --keep-columns all" in found["notes"][0]
 
 
 def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(command: Command, score: Score) -> None:
@@ -144,8 +144,8 @@ def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_pat
     ("content", "note"),
     [
         (None, "has no manifest (new.jsonl.manifest.json)"),
-        ("{", "is not JSON; its facts"),
-        ("[]", "its format is not gradewire-manifest/1; its facts"),
+        ("{", "is not JSON; the comparison"),
+        ("[]", "its format is not gradewire-manifest/1; the comparison"),
         ('{"format": "gradewire-manifest/7"}', "has format gradewire-manifest/7"),
         ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a text, not a whole number"),
     ],
@@ -158,7 +158,7 @@ def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
     if content is not None:
         manifest_path(new).write_text(content)
     found = compared(command, base, new)
-    assert [told for told in found["notes"] if note in told and told.endswith("about the run are left out")]
+    assert [told for told in found["notes"] if note in told and told.endswith("omits this run's properties")]
     manifest_path(base).unlink()
     manifest_path(new).unlink(missing_ok=True)
     assert not [told for told in compared(command, base, new)["notes"] if "manifest" in told]
@@ -169,7 +169,7 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     other = score("other", letters(20, 20, 30))
     manifest_path(other).replace(manifest_path(new))
     (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
-    assert note.endswith(f"is for 3 rows, but {new} has 2; the comparison ignores this manifest")
+    assert note.endswith(f"is for 3 rows, but {new} has 2; the comparison omits this run's properties")
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
@@ -285,7 +285,7 @@ def test_manifests_that_were_swapped_are_named(command: Command, score: Score, t
     notes = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
     assert notes == [
         f"{manifest_path(own)} does not belong to {own}: it was written for {other} (SHA-256 {theirs}), but {own} has "
-        f"SHA-256 {mine}, so it is a different output or has changed; the comparison ignores this manifest"
+        f"SHA-256 {mine}, so it is a different output or has changed; the comparison omits this run's properties"
         for own, other, mine, theirs in ((base, new, *digests), (new, base, *digests[::-1]))
     ]
     by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
@@ -411,4 +411,4 @@ def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score
     )
     done = command("compare", *files, "--where", "kind=a")
     assert "--where kind: " in done.stderr
-    assert "Keep it with gradewire score --keep-columns kind" in done.stderr
+    assert "Score again with --keep-columns kind to keep it" in done.stderr

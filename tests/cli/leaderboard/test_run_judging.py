@@ -99,7 +99,7 @@ def test_a_new_model_joins_and_old_pairs_are_not_judged_again(
     assert done.exit_code == 0, done.output
     assert out.read_bytes().startswith(before)
     assert len(read_rows(out.read_text())) == 3 * 14
-    assert "judged 28 pairs by smile; 14 were known" in done.output
+    assert "judged 28 pairs by smile; took 14 from earlier runs" in done.output
 
 
 def test_a_torn_line_is_judged_again_and_the_rest_kept(command: Command, files: list[Path], tmp_path: Path) -> None:

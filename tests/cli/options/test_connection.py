@@ -91,12 +91,12 @@ def test_a_decision_model_is_named_as_such() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--judge-backend", "decisions"], "give it too"),
+        (["--judge-backend", "decisions"], "Give it too"),
         ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
-        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes nothing"),
+        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes no tokens"),
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
-        (["--judge-key-env", "X"], "give it too"),
-        (["--judge-reasoning-tokens", "9"], "give it too"),
+        (["--judge-key-env", "X"], "Give it too"),
+        (["--judge-reasoning-tokens", "9"], "Give it too"),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
@@ -117,7 +117,7 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
     server = ("--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", pasted)
     done = command("score", write_rows(tmp_path / "a.jsonl", []), *server)
     assert done.exit_code == 2
-    assert "--judge-key-env takes the name of a variable that holds the key, never the key itself" in done.stderr
+    assert "Give the name of the variable that contains the key, never the key itself" in done.stderr
     assert "realkey" not in done.output.casefold()
 
 

@@ -131,7 +131,7 @@ def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[s
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-_LEFT_OUT: Final = "the comparison ignores this manifest"
+_LEFT_OUT: Final = "the comparison omits this run's properties"
 _DIGEST_CHARACTERS: Final = 12
 _MOST_CHARACTERS: Final = 150
 
@@ -163,7 +163,7 @@ def runs_of_outputs(
         else:
             runs[output] = _run_of(manifest)
     # If all outputs lack a manifest, no side has an advantage, so there is nothing to report.
-    notes += [f"{lack}; the comparison knows nothing about this run" for lack in missing] if any(runs.values()) else []
+    notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 
 
