@@ -222,7 +222,7 @@ def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_
 def test_labels_outside_0_to_1_have_no_roc_and_no_side() -> None:
     rows = [replace(row, label=row.label * 10) for row in random_rows(60, metrics=1)]
     text = page_of(rows)
-    assert "No ROC curve: it needs labels in [0, 1]" in text
+    assert "No ROC curve, because it needs labels in [0, 1]" in text
     assert "No calibration curve" in text
     assert 'class="label "' in text
 
