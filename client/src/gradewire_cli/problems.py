@@ -18,7 +18,7 @@ _URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
 _KEYS: Final = re.compile(
     r"""
     (?P<begin>:/{1,2})(?:
-        (?P<user>[^/?]+@)     # ends at the last @ before the path, for a password may contain one
+        (?P<user>[^/?]+@)     # ends at the last @ before the path, because a password may contain @
         | [^/]*@.*            # this ? may belong to a password or begin a query: hide everything
     )
     | (?P<query>\?)[^?]*=.*?(?=['")\]},;:.]*$)

@@ -93,7 +93,7 @@ def test_a_decision_model_is_named_as_such() -> None:
     [
         (["--judge-backend", "decisions"], "Give it too"),
         ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
-        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes no tokens"),
+        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "writes no tokens"),
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
         (["--judge-key-env", "X"], "Give it too"),
         (["--judge-reasoning-tokens", "9"], "Give it too"),

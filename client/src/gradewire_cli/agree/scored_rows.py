@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _NICENESS = 10
 """Niceness of this program, which gives priority to a server on the same cores."""
-_FIRST_TO_GO = Path("/proc/self/oom_score_adj")
-_MOST_CPU_S = 600
+_OOM_SCORE_ADJUSTMENT = Path("/proc/self/oom_score_adj")
+_MAX_CPU_S = 600
 """Maximum CPU time in seconds, in case the gateway dies and cannot stop this program."""
 _TEXTS = ("line", "message", "best_window")
 
@@ -95,19 +95,19 @@ def _is_score(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _stand_back() -> None:
+def _lower_priority() -> None:
     """Give the server priority for CPU time and memory."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
-    most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
+    most = _MAX_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MAX_CPU_S)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    if _FIRST_TO_GO.exists():  # Linux only
-        _FIRST_TO_GO.write_text("1000")
+    if _OOM_SCORE_ADJUSTMENT.exists():  # Linux only
+        _OOM_SCORE_ADJUSTMENT.write_text("1000")
 
 
 def main() -> None:
     """Read rows from standard input, and write the page to standard output."""
-    _stand_back()
+    _lower_priority()
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:
             page = report_of(sys.stdin.buffer.read(), Path(folder))

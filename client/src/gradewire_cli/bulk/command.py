@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets, which starts no more parts; a second signal interrupts."""
+    """Stop new parts at the first SIGINT or SIGTERM, and yield an event that it sets; interrupt at a second signal."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:

@@ -60,19 +60,19 @@ def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
     # Try the number of cores per worker that each machine alone would choose. Smaller machines then get no worker.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
-    enough = (share for share in shares if _room(sizes, Fraction(share)) * share >= _USED * cores)
-    chosen = next(enough, max(shares, key=lambda share: _room(sizes, Fraction(share)) * share))
-    return _room(sizes, Fraction(chosen))
+    enough = (share for share in shares if _worker_capacity(sizes, Fraction(share)) * share >= _USED * cores)
+    chosen = next(enough, max(shares, key=lambda share: _worker_capacity(sizes, Fraction(share)) * share))
+    return _worker_capacity(sizes, Fraction(chosen))
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
     """Return the maximum number of cores per worker that lets all workers fit, rounded to Ray's units."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
-    largest = max(share for share in shares if _room(sizes, share) >= workers)
+    largest = max(share for share in shares if _worker_capacity(sizes, share) >= workers)
     return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
 
 
-def _room(sizes: Counter[int], share: Fraction) -> int:
+def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
     """Return the number of workers that fit if each gets `share` cores."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 

@@ -68,11 +68,11 @@ def import_ray() -> Any:
     return ray
 
 
-def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
+def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
     """Connect to Ray or start it; retry because a busy machine may start Ray's node more slowly than Ray allows."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
-            ray.init(address=address, **told)
+            ray.init(address=address, **settings)
         except Exception as error:
             # Ray raises a bare Exception only for this timeout.
             if type(error) is not Exception or not tries_left:
@@ -99,11 +99,11 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     ray = import_ray()
     if address is not None:
         _check_connection(address)
-    told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        told |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        settings |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        _init(ray, "local" if address is None else address, told)
+        _init(ray, "local" if address is None else address, settings)
     except ConnectionError as error:
         # Ray sends the user's token to a named address only if the mode is set.
         hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"

@@ -162,7 +162,7 @@ def runs_of_outputs(
             notes.append(f"{path} does not belong to {output}: {other}; {_LEFT_OUT}")
         else:
             runs[output] = _run_of(manifest)
-    # If all outputs lack a manifest, no side has an advantage, so there is nothing to report.
+    # Report missing manifests only if another output has one. Otherwise the sides do not differ in this.
     notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 

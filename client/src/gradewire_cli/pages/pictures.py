@@ -69,13 +69,13 @@ class Album:
         if not named:
             return None
         if named[:5].lower() == "data:":
-            return self._held(named)
+            return self._data_picture(named)
         name = _cut_name(named)
         if len(named) <= _MAX_URL_CHARACTERS and _is_web(named):
             return ShownPicture(name, link=named, note="not fetched")
         return self._file(named, name)
 
-    def _held(self, uri: str) -> ShownPicture:
+    def _data_picture(self, uri: str) -> ShownPicture:
         """Return a picture that the row contains."""
         name = "in the row"
         beginning = _DATA.match(uri[:_MAX_URL_CHARACTERS])

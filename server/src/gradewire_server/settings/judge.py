@@ -145,11 +145,11 @@ class RemoteJudgeConfig:
 
     Raise it only for a server that answers each question as it does alone: others would change scores."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
-    """Price of a million tokens that the judge reads.
+    """Price per million tokens that the judge reads.
 
     Set both prices to see cost in metrics and summaries; no score changes."""
     output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
-    """Price of a million tokens that the judge writes.
+    """Price per million tokens that the judge writes.
 
     Set it with judge_input_price."""
     attempts: int = 4

@@ -195,8 +195,8 @@ _load_options = stacked(
 def load_command(ctx: click.Context, /, **options: Any) -> None:
     """Load-test a server: raise the rate to the knee, then send twice that rate. Or send one fixed --rate.
 
-    With FILE, the client sends its rows instead of a --mix. Repeated rows cost the server less, so a search needs
-    thousands of rows. Ctrl-C ends the run. The command then shows a partial result, and also after an error.
+    With FILE, the client sends the file's rows instead of a --mix. Repeated rows cost the server less, so a search
+    needs thousands of rows. After Ctrl-C or an error, the command shows a partial result.
     """
     clock = RunClock()
     given = load_options_of(options)
