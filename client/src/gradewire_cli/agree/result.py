@@ -32,10 +32,7 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        run: The run's options.
-        labelled: The collected rows with scores and labels.
-        rows: `labelled` in the format of the statistics.
-        by_verdict: Like `rows`, but if an evaluator replaces annotators, its verdicts are the labels.
+        by_verdict: The same rows, but if an evaluator replaces annotators, its verdicts are the labels.
         annotators: Agreement among annotators. None if no row has several annotators.
         systems: Means by model and system-level ranks, by data set and over all rows. Empty for a single model.
         accuracies: The models' accuracy according to each metric and to the evaluator that replaces annotators. None if

@@ -42,7 +42,6 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        run: The run's options.
         labelled: The rows, and the numbers of skipped rows.
         judged: The rows as arrays, with verdicts from cuts if there are any.
         cuts: The lowest score that counts as right, by metric. Metrics that return verdicts have no cut.

@@ -85,8 +85,6 @@ class AveFile:
     """The samples of a file.
 
     Attributes:
-        columns: Columns that may contain each field.
-        samples: All readable samples.
         left_out: Numbers of skipped rows and samples, by reason.
     """
 

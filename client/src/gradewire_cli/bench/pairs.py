@@ -43,9 +43,7 @@ class Pair:
     """Two answers to one question.
 
     Attributes:
-        index: The pair's index in the file.
         position: The pair's place in the file, for messages.
-        votes: Annotators' votes.
         choices: Choices by evaluator. None means that the evaluator made no choice.
         responses: The two answers, or None if the file lacks an answer.
         item: The question and the references, which may be empty.

@@ -49,7 +49,6 @@ class Columns:
     """Columns that may contain each field. The first column that a row contains is used.
 
     Attributes:
-        usual: Columns by field, without --map.
         spread: Fields that --map may read from several columns, one value from each.
         named: Columns by field that --map names. They replace the usual columns.
     """
@@ -106,7 +105,6 @@ class TableCall:
     Attributes:
         options: Option values. The default metrics come from papers.toml.
         columns: Columns that may contain the table's fields. Empty for labelled files.
-        names_metrics: True if the user gave --metrics.
         transport: A replacement for the connection, in tests.
     """
 

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 
 CORES_PER_WORKER: Final = 4
-"""Cores per worker. The encoder runs outside Python and an engine shares its caches, so more engines only use more
-memory, unless Python itself keeps a core busy."""
+"""Cores per worker. More workers only use more memory, unless Python keeps a core busy, because the encoder runs outside
+Python."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use. Below that limit, it is better to ignore small machines than to make all workers
-small."""
+"""Minimum share of all cores in use. Above it, ignoring small machines is better than small workers."""
 _RAY_STEPS: Final = 10_000
 """Number of units into which Ray divides a core. Ray rounds up or down to a unit."""
 
@@ -37,9 +36,7 @@ class Division:
     """A division of cores among workers.
 
     Attributes:
-        workers: Number of workers.
-        threads: Number of each worker's engine threads.
-        reserved: Number of cores that each worker reserves in Ray: at most `threads`, and so few that all workers fit.
+        reserved: Number of cores that each worker reserves, at most `threads`, so that all workers fit.
     """
 
     workers: int
@@ -58,7 +55,7 @@ def divided(machines: Sequence[int], *, workers: int | None, threads: int | None
 
 def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
-    # Try the number of cores per worker that each machine alone would choose. Smaller machines then get no worker.
+    # Try each machine's own best number of cores per worker. Smaller machines then get no worker.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
     enough = (share for share in shares if _worker_capacity(sizes, Fraction(share)) * share >= _USED * cores)
     chosen = next(enough, max(shares, key=lambda share: _worker_capacity(sizes, Fraction(share)) * share))

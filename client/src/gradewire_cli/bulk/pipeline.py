@@ -130,7 +130,6 @@ class FileReader:
     """A reader of one input file.
 
     Attributes:
-        file: The file's index.
         path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
         part_rows: Number of rows per part. A file's last part may have fewer.

@@ -45,9 +45,7 @@ class PartRecord:
 
     Attributes:
         rows: Number of rows, or 0 if the run stopped before the worker started the part.
-        failed: Number of rows without a score because of a failure.
         unanswered: Number of rows to score again with --resume.
-        reused: Number of rows whose results come from an earlier run.
         error: Reason why the part could not be scored, or "".
         unreachable: True if the error is that the server was down, so a retry may succeed.
         texts: Number of encoded texts by source, see `Summary.texts`.
@@ -101,9 +99,6 @@ class RunTally:
     Attributes:
         rows: Number of rows in parts that this run wrote.
         scored: Number of rows that this run scored.
-        first_problem: The first record with an error, or None.
-        cpu_s: CPU seconds by worker.
-        rss_bytes: Peak memory by worker.
     """
 
     rows: int = 0

@@ -37,7 +37,6 @@ class ScoredCascade:
     """Labelled rows with the results of exact_match, correctness and a judge.
 
     Attributes:
-        rows: The rows as arrays, for the fit.
         cheap: The results of `correctness`.
         encoder: NAME@DIGEST with 12 digest digits.
         provenance: Origin of the fit: versions of `auto` and `correctness`, judge and prompt.

@@ -171,13 +171,8 @@ def fitted_probability(
 ) -> ProbabilityFit:
     """Fit on the scored rows' features; with halves, measure on the other half of the questions.
 
-    Args:
-        split: The scored rows for fitting and for measuring.
-        features: Features in the metric's order.
-        shape: Names of the features that determine a row's input kind.
-        provenance: Origin of the fit, which becomes part of it.
-        draws: Settings of the bootstrap.
-
+    `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
+    contains `provenance`.
     Raises:
         InputError: The scores lack features, the rows do not allow a fit, or scikit-learn is not installed.
     """

@@ -61,12 +61,9 @@ class LabelledScores:
         scores: float64[rows], finite.
         verdicts: float64[rows] of the current metric: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] in [0, 1].
-        questions: Text of each row's question.
         question_keys: Keys that identify the questions (`JudgedRows.questions`).
-        datasets: Each row's data set.
         sources: Each row's source, see `source_of`.
         results: Each row's result, in the format of an output file.
-        line: Metric identifier of the scores.
         failed: Number of skipped rows without a score.
         sha256: 64 hex digits, a hash of the rows' questions, references, predictions and labels.
     """

@@ -140,10 +140,7 @@ class CheckedCondition:
     """A condition checked for one candidate.
 
     Attributes:
-        condition: The condition in the format of --fail-if.
-        candidate: The candidate's name.
         value: The candidate's value, or NaN if the condition cannot be checked.
-        holds: True if the condition holds.
         problem: Reason why the condition cannot be checked, or "". A problem does not count as a pass.
     """
 

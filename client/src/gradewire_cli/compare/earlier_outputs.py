@@ -42,7 +42,6 @@ class SideManifest:
 
     Attributes:
         files: The side's files. Empty if one file contains the rows of all sides.
-        rows: Number of rows.
         words_per_answer: Mean number of words in non-empty answers. None if all answers are empty.
         lines: Metric identifiers by label.
         statuses: Number of results by metric label and status.

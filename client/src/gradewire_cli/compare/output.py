@@ -244,7 +244,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield versions of the page in decreasing size, so that the caller can use the first that is small enough."""
+    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(

@@ -92,8 +92,6 @@ class Drawing:
 
     Attributes:
         tie_margin: The tie margin if a metric chooses the better answer.
-        resamples: Number of bootstrap draws.
-        seed: Seed of the draws.
         changed: Number of changed rows to show in each direction.
     """
 
@@ -113,8 +111,6 @@ class GroupedStatistics:
     """Values by group.
 
     Attributes:
-        columns: Columns whose values define a group.
-        groups: Values of each group, by the columns' values.
         outside: Number of pairs without a value in one of the columns.
         left_out: Number of groups if there are too many to compute, else 0.
     """
@@ -130,12 +126,8 @@ class SideComparison:
     """A candidate compared with the baseline.
 
     Attributes:
-        matching: The matched rows of both sides.
         chosen: The candidate's pairs with the chooser's verdicts.
-        overall: Values over all pairs.
-        groups: Values by group, for each grouping.
         changed: Changed rows by metric and direction (gained or lost).
-        differences: Differences between the two sides' runs.
         differing_metrics: Metrics with different definitions on the two sides.
         orders: A judge's consistency over both orders of an answer pair. None if a metric chooses.
     """
@@ -175,12 +167,8 @@ class CompareResult:
     """The result of a comparison.
 
     Attributes:
-        chooser: Name of the metric or judge that chooses the better answers.
         identity: The chooser's settings, for a reproduction.
         manifests: Manifests by side, baseline first.
-        sides: Each candidate's comparison with the baseline.
-        drawing: Settings of the statistics.
-        notes: Sentences on omitted rows.
     """
 
     chooser: str

@@ -25,11 +25,8 @@ class Collected:
     """All rows with their results. A row needs about 2 kB of memory in addition to its texts.
 
     Attributes:
-        rows: All rows, in file order.
         lines: Metric identifiers by file and label. The file is "" if this run scores the rows.
         results: Results by `row.index` and label.
-        notes: Sentences for the user.
-        has_synthetic: True if the rows contain synthetic answers.
     """
 
     rows: Sequence[Row]
@@ -156,8 +153,6 @@ class Matching:
     Attributes:
         rule: The rule that matched the rows, never `auto`.
         pairs: Pairs of rows with the same question, in the baseline's order.
-        only_baseline: The baseline's rows without a partner.
-        only_candidate: The candidate's rows without a partner.
         repeated: Skipped rows, because an earlier row of the same side answers the same question.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.

@@ -33,8 +33,6 @@ class RatingOptions:
     Attributes:
         reference: The model that win rates compare the other models with. None means no such win rates.
         anchor: The model with rating 1000. None means that the mean rating is 1000.
-        controls: Differences between answers that the ratings control for.
-        resamples: Number of bootstrap draws.
         seed: Seed of the bootstrap draws, the match orders of Elo, and the coin flips.
     """
 
@@ -50,11 +48,7 @@ class Leaderboard:
     """A leaderboard.
 
     Attributes:
-        verdicts: The judged pairs.
-        ratings: Ratings over all pairs.
         families: Ratings by family, without Elo.
-        position: Share of matches that the answer shown first won.
-        length: Share of matches that the longer answer won.
         people: Annotators' agreement with the judge, or None without votes on these pairs.
     """
 
@@ -201,8 +195,8 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
     if result.ratings.regularised:
         lines.append(
             "some models have no chain of wins to every other model. So each model gets half a win and half a loss "
-            "against an average model, which pulls ratings towards the mean. Models without a chain of matches are "
-            "not comparable, and ratings that depend only on the added matches have no interval"
+            "against an average model, which pulls ratings to the mean. Models without a chain of matches are not "
+            "comparable, and ratings that depend only on the added matches have no interval"
         )
     elif result.ratings.regularised_draws:
         lines.append(
@@ -281,7 +275,7 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield versions of the page in decreasing size, so that the caller can use the first that is small enough."""
+    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:

@@ -53,14 +53,12 @@ class JudgedPair:
     Attributes:
         position: The pair's place in its file, for messages.
         instruction: A key that pairs on the same instruction share.
-        models: Names of models A and B.
         winner: The better answer, or None without a verdict.
         status: OK, or the reason why there is no verdict.
         orders: Verdicts by order, if known.
         family: The instruction's family, or "".
         words: Number of words in each answer. NaN means unknown.
         probability_a: The judge's probability that A is better. NaN means unknown.
-        votes: Annotators' votes.
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
         by: The judge or metric that chose the winner. "" means unknown.
         round: Index of the judging round that chose the pair, or None for a pair from another file.

@@ -50,8 +50,6 @@ class Answers:
 
     Attributes:
         rows: Rows by instruction in file order, then by model.
-        left_out: Numbers of skipped rows by reason.
-        has_synthetic: True if the rows contain synthetic answers.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -147,10 +145,8 @@ class PairJudging:
     """Judges the pairs of answers that have no verdict yet.
 
     Attributes:
-        answers: The answers to compare.
         recorded: Pairs from other files. Pairs of the same models on the same instruction are not judged again.
         engine: The engine that judges pairs. Create it with `texts_digest`; `open` opens it.
-        options: Options of the ratings.
         pairs: Pairs judged by this run and by earlier runs, by instruction and models, in the order of their first
             verdict.
         models: Names of all models with answers or judged pairs, sorted.
@@ -284,10 +280,6 @@ class LeaderboardRun:
 
     Attributes:
         source: All files. Its options apply only to files with answers.
-        names: Columns that may contain each field of a pair.
-        metrics: The metric or judge of --by.
-        rating: Options of the ratings.
-        notes: Sentences for the user.
         by: The judge or metric that chose winners, or "" if this run judged no pair.
     """
 

@@ -141,12 +141,10 @@ class HumanAgreement:
     """The judge's agreement with annotators.
 
     Attributes:
-        pairs: Number of pairs with votes and a verdict.
         unmatched: Number of pairs with votes but no verdict.
         without_words: Number of pairs with unknown lengths. If there are any, the baseline "longer answer" is omitted,
             because it would cover different pairs.
         strata: Share of majority votes that the judge reproduces, with baselines.
-        systems: Correlation between ratings by the judge and by annotators.
     """
 
     pairs: int

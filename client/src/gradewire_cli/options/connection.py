@@ -51,7 +51,6 @@ class ConnectionOptions:
         models_dir: Directory of built models for the engine in this process. None means the engine's default.
         judge_server: Judge server of the engine in this process. None means that the engine's settings decide.
         wait_s: Maximum time until the server's first answer, in seconds.
-        engine_threads: Number of threads of the engine in this process. None means the engine's default.
     """
 
     server: str | None

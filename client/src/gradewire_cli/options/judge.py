@@ -54,12 +54,10 @@ class JudgeServer:
     """A judge on a remote server.
 
     Attributes:
-        url: Address of the server's API, http://HOST:PORT/v1.
         model: The model's name on that server.
         key_variable: Environment variable with the API key. "" means no key.
         reasoning_tokens: Maximum number of tokens that the judge may think before each answer. None means that the
             engine's settings decide.
-        backend: One of `BACKENDS`.
     """
 
     url: str

@@ -35,7 +35,6 @@ class ReportRow:
             no picture.
         labels: Each annotator's label if there are several annotators. None means a missing label.
         group: An additional name that groups rows.
-        results: Results by metric.
     """
 
     id: str
@@ -62,7 +61,6 @@ class ReportInput:
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
-        notes: Sentences for the overview.
         folder: The input file's folder, for pictures that rows name by path. None means that no picture is read.
     """
 

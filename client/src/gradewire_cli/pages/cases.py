@@ -45,7 +45,6 @@ class Disagreements:
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
         label_ranks: float[shown], the row's position by label, in the same range. Rows with equal labels share their
             middle position.
-        totals: Number of all disagreeing rows by evidence.
     """
 
     rows: NDArray[np.intp]
@@ -142,8 +141,6 @@ class Found:
     """A reason to show an answer.
 
     Attributes:
-        metric: The metric's index.
-        direction: Direction of the disagreement.
         place: Position in the metric's list of disagreements, from 1 (worst).
         by: Evidence of the disagreement.
         ranks: The ranks by score and by label as text, or "" if verdict and label differ.
@@ -201,7 +198,6 @@ class Cases:
     """All shown answers. Answers on which most metrics disagree with annotators come first.
 
     Attributes:
-        cases: The shown answers.
         totals: Number of disagreeing rows by metric, direction and evidence.
         most: Maximum number of answers for each metric and direction.
     """

@@ -36,7 +36,6 @@ class ShownPicture:
     """A picture on the page.
 
     Attributes:
-        name: The picture's name.
         source: The picture as a data URI, or "" if the page does not show it.
         link: The picture's address (http, https or relative to the page), or "".
         note: The reason why the page does not show the picture, or "".

@@ -99,8 +99,6 @@ class ShownText:
 
     Attributes:
         before: The text before the marked passage, or the whole text if nothing is marked.
-        marked: The marked passage.
-        after: The text after the marked passage.
         cut: A note on the omitted characters, or "".
     """
 

@@ -95,14 +95,7 @@ class StepCounts:
     """Counts of one step's calls.
 
     Attributes:
-        due: Number of calls that were due.
-        codes: Number of calls by code.
-        statuses: Number of metric results by status.
-        items: Number of items with a reply.
-        sent_items: Number of sent items.
         in_time: Number of scored calls whose reply came at most `Objective.p99_s` after the step's end.
-        hinted: Number of refused calls with a time for a retry.
-        repeated: Number of sent items that had been sent before.
         latency_s: Latencies of scored calls from their due time.
         lag_s: Delays of all calls between due time and sending.
         stopped: True if the user interrupted the step.
@@ -279,8 +272,6 @@ class Sender:
     """A sender of calls that records their results in `counts`.
 
     Attributes:
-        items: The items to send.
-        batch: Number of items per call.
         in_time_until_s: The time until which a scored call counts as in time, on the event loop's clock.
     """
 

@@ -41,20 +41,11 @@ class LoadOptions:
     """The settings of a run, which are pickled into the client processes.
 
     Attributes:
-        endpoint: The server.
-        metrics: The metrics to compute.
-        rows: The answers to send.
-        files: The files that contain `rows`.
-        client_processes: Number of client processes.
-        batch: Number of answers per call.
         deadline_s: Deadline of a call, in seconds after sending.
         wait_s: Maximum time for connecting, in seconds.
-        seed: Seed of the generated answers and of the calls' times.
-        objective: The conditions under which the server keeps up.
         step_s: Duration of a step in seconds. None means 10 s, or up to 60 s until a step has 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate of a short closed loop.
-        most_per_s: Maximum rate of the search.
         metrics_url: Address of the server's metrics, or None.
         parameters: Options that affect the results, by name.
         outputs: File of each output option, or None.

@@ -82,13 +82,9 @@ class Step:
     Attributes:
         rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
-        counts: The calls' results.
-        objective: The conditions under which the server keeps up.
-        batch: Number of answers per call.
         before: The server's usage before the step, or None if it was not read.
         after: The server's usage after the step's last call, or None.
         load: Load average of this machine in the last minute of the step.
-        over_knee: True for the step at twice the knee.
     """
 
     rate_per_s: float
@@ -250,7 +246,6 @@ class Knee:
         client_limited: True if the client could not send calls at a higher rate, so the server's knee is higher.
         at_most: True if the search ended at the maximum rate.
         lost: True if the server became unavailable, so the search is incomplete.
-        stopped: True if the user interrupted the search.
     """
 
     rate_per_s: float | None
@@ -304,10 +299,7 @@ class LoadResult:
     """The results of a run so far.
 
     Attributes:
-        steps: The steps in order.
         knee: The result of the search, or None for a single step.
-        checks: Promises checked at twice the knee.
-        stopped: True if the user interrupted the run.
         error: Error that ended the run early, or "".
         unread: Last reason why the server's metrics page was unreadable during the run, or "".
         sent_items: Number of items in all calls, including the probe's calls.
