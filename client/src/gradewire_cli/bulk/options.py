@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 CORES_PER_WORKER: Final = 4
-"""Cores per worker. More workers only use more memory, unless Python keeps a core busy, because the encoder runs outside
-Python."""
+"""Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
 """Minimum share of all cores in use. Above it, ignoring small machines is better than small workers."""
 _RAY_STEPS: Final = 10_000

@@ -173,6 +173,7 @@ def fitted_probability(
 
     `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
     contains `provenance`.
+
     Raises:
         InputError: The scores lack features, the rows do not allow a fit, or scikit-learn is not installed.
     """

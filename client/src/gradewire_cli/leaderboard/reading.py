@@ -1,4 +1,4 @@
-"""Read judged pairs in the format of `gradewire compare`, or in the formats of arenas with conversations."""
+"""Read judged pairs from gradewire's outputs, or from arenas' rows with conversations."""
 
 from __future__ import annotations
 
