@@ -47,7 +47,7 @@ class DiskConfig:
     """The second level on this machine; also the durable place of prepared synthetic answers."""
 
     directory: Annotated[Directory, Setting("disk_directory", default=_user_cache)]
-    """Cache the engine's vectors in this directory. Empty means no disk cache.
+    """Keep vectors of this process's engine in this directory. Empty: nowhere.
 
     Move it to a fast local disk. It belongs to gradewire alone; processes may share it."""
     max_bytes: Annotated[Bytes, Setting("disk_max_bytes")] = 2 * GIB

@@ -123,7 +123,7 @@ class RemoteJudgeConfig:
     Set yes for a server other than vLLM and llama.cpp that goes on from a begun turn. Then keep it: it changes
     scores."""
     reasoning_tokens: Annotated[CountOrAuto, Setting("judge_reasoning_tokens")] = 0
-    """Maximum number of tokens that the judge may think before it answers.
+    """Let the judge write this many tokens of thought before its answer.
 
     Set it for models that think, with judge_backend openai. It changes the judge's digest."""
     sees_images: Annotated[SeesImages, Setting("judge_sees_images")] = "auto"
@@ -145,11 +145,11 @@ class RemoteJudgeConfig:
 
     Raise it only for a server that answers each question as it does alone: others would change scores."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
-    """Price per million tokens that the judge reads.
+    """Price of a million tokens that the judge reads.
 
     Set both prices to see cost in metrics and summaries; no score changes."""
     output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
-    """Price per million tokens that the judge writes.
+    """Price of a million tokens that the judge writes.
 
     Set it with judge_input_price."""
     attempts: int = 4
@@ -167,7 +167,7 @@ class JudgeConfig:
     """The place where judges run, and the default judge."""
 
     backend: Annotated[Backend, Setting("judge_backend", default=_embedded, everyday=True)] = "none"
-    """Use this judge backend: in a process here (embedded), on a server, or none at all.
+    """Ask a judge of this kind: in a process here (embedded), on a server, or none at all.
 
     Use openai for vLLM, llama.cpp or a provider, decisions for a decision model."""
     default: Annotated[str, Setting("judge_model")] = ""

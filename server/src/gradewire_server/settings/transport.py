@@ -31,7 +31,7 @@ class Tls:
     """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
 
     cert: Annotated[Path, Setting("tls_cert", everyday=True)]
-    """Certificate chain to present (PEM).
+    """Show this certificate to the other side (PEM chain).
 
     With tls_key it turns TLS on: set both if callers come over a network."""
     key: Annotated[Path, Setting("tls_key", everyday=True)]
@@ -53,7 +53,7 @@ class ListenConfig:
 
     Set 0.0.0.0 to take calls of other machines; then set TLS and tokens too."""
     port: Annotated[Port, Setting("port", everyday=True)] = 50051
-    """Listen on this port. 0 means any free port.
+    """Listen on this port. 0 takes a free one.
 
     The port of gRPC; change it if another program has it."""
     http_port: Annotated[OptionalPort, Setting("http_port", everyday=True)] = 9464
@@ -93,11 +93,11 @@ class RewardsConfig:
     """Answers of the HTTP API to posts of frameworks for reinforcement learning."""
 
     metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "smile"
-    """Compute rewards with this metric.
+    """Reward with this metric.
 
     Its score is the reward of a post; set the metric that you train for."""
     reads: Annotated[Literal["score", "correct"], Setting("rewards_reads")] = "score"
-    """Use the score as the reward, or the verdict as 1 or 0.
+    """Reward with the score, or with the verdict as 1 or 0.
 
     Use correct for a binary reward."""
     extraction: Annotated[Literal["auto", "boxed", "tagged", "phrase", "whole"], Setting("rewards_extraction")] = "auto"
@@ -105,31 +105,31 @@ class RewardsConfig:
 
     Set it if your prompts ask for one form, such as boxed."""
     policy: Annotated[Literal["exclude", "raise", "hold", "value"], Setting("rewards_policy")] = "exclude"
-    """Policy for samples that could not be scored.
+    """Treat samples that could not be scored by this policy.
 
     They never get 0 by themselves. Use hold if a server restarts during a run."""
     value: Annotated[OptionalFinite, Setting("rewards_value")] = None
-    """Reward of samples that could not be scored, with policy value.
+    """Reward samples that could not be scored with X (policy value).
 
     Set it if the framework takes no sample without a reward."""
     empty_value: Annotated[OptionalFinite, Setting("rewards_empty_value")] = None
-    """Reward of a completion without an answer, instead of no reward.
+    """Reward a completion without an answer with X, not with none.
 
     Set it to punish completions that do not answer."""
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
-    """Give up a reward request after this time.
+    """Give up a post after this time.
 
     Keep it below the framework's own limit. A caller may ask for a shorter one."""
     hold_s: Annotated[PositiveSeconds, Setting("rewards_hold_s")] = 40.0
-    """With policy hold, retry for this long.
+    """Retry this long with policy hold.
 
     Raise it if a restart of the server takes longer."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
-    """Fail a caller's requests above this share of failed rewards.
+    """Fail a caller's posts above this share of failed rewards.
 
     It counts the last 512 rewards. Lower it to stop a run that learns from few samples."""
     slime_key: Annotated[str, Setting("rewards_slime_key")] = ""
-    """Key of the reward in replies to slime; must equal its --reward-key.
+    """Name the reward so for slime, as its --reward-key does.
 
     Set it for slime alone."""
 
@@ -166,7 +166,7 @@ class LogConfig:
     """The log."""
 
     level: Annotated[Level, Setting("log_level")] = "info"
-    """Minimum level of log messages.
+    """Log from this level on.
 
     Use debug to find a fault, warning for a quiet log."""
     request_share: Annotated[float, Field(ge=0, le=1), Setting("log_request_share")] = 1.0
@@ -184,7 +184,7 @@ class TracingConfig:
 
     Empty: OTEL_EXPORTER_OTLP_ENDPOINT, and no traces without it. Set it to see the time of each step."""
     sample_ratio: Annotated[float, Field(ge=0, le=1), Setting("trace_sample_ratio")] = DEFAULT_RATIO
-    """Trace this share of calls, unless the caller's trace decides.
+    """Trace this share of the calls whose caller's trace does not decide.
 
     Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER wins over it."""
 
