@@ -111,7 +111,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
         # An unreadable table row cannot become a line of JSON.
-        sentences.append(f"{left_out} unreadable rows of the input left out")
+        sentences.append(f"skipped {left_out} unreadable rows of the input")
     return "; ".join(sentences)
 
 

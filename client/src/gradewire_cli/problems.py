@@ -13,7 +13,7 @@ import click
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
-# One slash is enough: a path made from a URL has only one.
+# Match a single slash, because a path made from a URL contains only one.
 _URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
 _KEYS: Final = re.compile(
     r"""

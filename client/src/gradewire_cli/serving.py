@@ -145,7 +145,7 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     """Start an HTTP gateway (JSON) in front of a server. SIGTERM or Ctrl-C stops it gracefully."""
     if (options["cert"] is None) != (options["key"] is None):
-        raise click.UsageError("--cert and --key belong together: give both, or neither")
+        raise click.UsageError("--cert and --key belong together. Give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
     server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)

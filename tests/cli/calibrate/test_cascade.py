@@ -130,7 +130,7 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
         ),
         (("--metric", "auto?risk=0.1"), "a fit is valid for every risk. Leave risk out"),
         (("--metric", "auto?sample=0.1"), "a fit is valid for every sample. Leave sample out"),
-        (("--metric", "auto", "--fit", "both"), "--fit both works only for smile: auto has no weight"),
+        (("--metric", "auto", "--fit", "both"), "--fit both works only for smile, because auto has no weight"),
         (("--metric", "auto", "--delta", "1"), "--delta"),
         (("--metric", "lave"), "--metric lave cannot be calibrated"),
     ],

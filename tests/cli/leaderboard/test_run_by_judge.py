@@ -75,7 +75,7 @@ def test_pairs_are_chosen_until_intervals_are_narrow(command: Command, tmp_path:
     assert done.exit_code == 0, done.output
     judged = len(read_rows(out.read_text()))
     assert judged == len(judge.asked) - 1 < 200
-    assert f"{300 - judged} of the 300 pairs of a full round robin were not needed" in done.output
+    assert f"{300 - judged} of the 300 pairs in a full round robin were not needed" in done.output
 
 
 def test_a_new_model_joins(command: Command, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class BulkJob:
         output, store, there = self.output, self.output.store, ""
         if not output.is_folder and output_exists(output.output):
             there = output.output
-        # A run without parts has nothing to lose.
+        # Without parts, a new run destroys nothing.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
         if output.options["resume"]:
@@ -176,7 +176,7 @@ class BulkJob:
             raise InputError(f"{output} has changed since {name} was written. Use another OUTPUT, or --overwrite")
         self.summary.failed_rows, self.summary.unscored_rows = before.counts.failed, before.counts.unscored
         if not self.quiet:
-            click.echo(f"{redacted_url(output)} is complete: nothing left to score", err=True)
+            click.echo(f"{redacted_url(output)} is complete, so nothing is left to score", err=True)
 
     def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
         """Write the run's description, and return the existing parts that the run keeps."""

@@ -132,7 +132,7 @@ def fitted_cascade(  # noqa: PLR0913 - rows, provenance and four settings
     """
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
-        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave it out")
+        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
 
     def fit(rows: CascadeRows) -> CascadeFit:
         return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)

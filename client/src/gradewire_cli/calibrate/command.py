@@ -202,7 +202,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("name a FILE of labelled answers (or use --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
-        raise click.UsageError(f"--fit both works only for smile: {metric.name} has no weight")
+        raise click.UsageError(f"--fit both works only for smile, because {metric.name} has no weight")
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):

@@ -125,7 +125,7 @@ def labelled_scores(
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
         )
         if not fitted or not read:
-            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave it out")
+            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
 

@@ -318,7 +318,7 @@ class LeaderboardRun:
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
             if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width need files of answers, but FILE has only judged pairs")
+                raise click.UsageError("--out and --target-width need files with answers, but FILE contains only judged pairs")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
@@ -384,5 +384,5 @@ def _notes(judging: PairJudging, *, full: int) -> list[str]:
     if judging.outdated:
         told.append(f"{judging.outdated} pairs were judged again because their answers changed")
     if saved:
-        told.append(f"{saved} of the {full} pairs of a full round robin were not needed ({saved / full:.0%})")
+        told.append(f"{saved} of the {full} pairs in a full round robin were not needed ({saved / full:.0%})")
     return told

@@ -121,7 +121,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
             "Leave it out"
         )
     if not model:
-        raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
+        raise click.UsageError("--judge-url needs --judge-remote-model NAME, the model's name on that server")
     if key and not os.environ.get(key):
         # The user may have given the key itself, and a key must not reach a log. So the message repeats only a name
         # that no key looks like.
