@@ -133,7 +133,7 @@ def test_a_folder_of_parts_is_gone_when_all_are_removed(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused_and_stays(store: PartStore) -> None:
     store.write("thesis.tex", b"words")
-    with pytest.raises(InputError, match=r"contains files that bulk did not write \(thesis.tex\)"):
+    with pytest.raises(InputError, match=r"has files that bulk did not write \(thesis.tex\)"):
         check_parts_folder(store)
     store.write_part(PartId(0, 0), b"", answered=True)
     store.remove_all()

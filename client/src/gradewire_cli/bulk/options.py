@@ -109,8 +109,7 @@ class BulkOutput:
         if is_url(output):
             if "?" in redacted_url(output):
                 raise InputError(
-                    f"{output}: OUTPUT must not contain a ?, because bulk writes parts and a manifest next to it. "
-                    "Choose a URL without ?"
+                    f"{output}: OUTPUT must not contain a ?, because bulk writes parts and a manifest next to it"
                 )
             file_system(output)  # fails early if the URL's package is missing
         if not is_folder(output):

@@ -321,6 +321,4 @@ def check_parts_folder(store: PartStore) -> None:
     """Raise InputError if a folder contains files that bulk did not write."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
-        raise InputError(
-            f"{store.path_or_url} contains files that bulk did not write ({strange[0]}). Use another OUTPUT"
-        )
+        raise InputError(f"{store.path_or_url} has files that bulk did not write ({strange[0]}). Use another OUTPUT")

@@ -318,7 +318,7 @@ class LeaderboardRun:
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
             if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width need files with answers, but FILE contains only judged pairs")
+                raise click.UsageError("--out and --target-width need answers to judge, but FILE contains only judged pairs")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)

@@ -193,8 +193,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
     judge_server = judge_server_of(options)
     if server is not None and judge_server is not None:
         raise click.UsageError(
-            "--judge-url is only for scoring in this process, because a server's settings choose its judges. "
-            "Leave it out with --server"
+            "--judge-url is only for scoring in this process. Leave it out, because a server's settings name its judges"
         )
     return ConnectionOptions(
         server=server,

@@ -117,8 +117,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
         return None
     if backend == "decisions" and thoughts:
         raise click.UsageError(
-            "--judge-reasoning-tokens is only for --judge-backend openai, because a decision model writes no tokens. "
-            "Leave it out"
+            "--judge-reasoning-tokens needs --judge-backend openai, because a decision model writes no tokens"
         )
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME, the model's name on that server")
