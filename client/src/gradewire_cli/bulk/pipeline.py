@@ -182,13 +182,12 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently. While it waits for a part's last answers, it sends the next
-part's requests."""
+"""Number of parts that a worker scores concurrently, so that it sends requests while a part's last answers arrive."""
 _BLOCK_BYTES: Final = 1
 """A block size so small that Ray Data ends a block after every part and passes the part on immediately."""
 _START_DEATHS: Final = 4
-"""Maximum number of consecutive worker deaths at start, because Ray loses some workers on a busy cluster. No code of
-ours runs before the start, so this hides none of our errors."""
+"""Maximum number of consecutive worker deaths at start, because Ray loses some on a busy cluster. Our code runs only
+later, so this hides no error of ours."""
 
 
 class RayWorker:

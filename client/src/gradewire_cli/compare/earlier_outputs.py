@@ -370,7 +370,7 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
 
 
 def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Raise InputError if two definitions of a metric scored a file's rows, e.g. after files were concatenated."""
+    """Raise InputError if two definitions of a metric scored a file's rows, e.g. in concatenated files."""
     if other := [label for label, line in own.items() if first.get(label) != line]:
         raise InputError(
             f"{place} was scored by {own[other[0]]}, but the first row by {first.get(other[0], 'an unknown metric')}. "

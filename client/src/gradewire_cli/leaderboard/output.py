@@ -31,7 +31,7 @@ class RatingOptions:
     """Options of the ratings.
 
     Attributes:
-        reference: The model that win rates compare the other models with. None means no such win rates.
+        reference: The model that win rates compare the other models with, or None.
         anchor: The model with rating 1000. None means that the mean rating is 1000.
         seed: Seed of the bootstrap draws, the match orders of Elo, and the coin flips.
     """
@@ -64,8 +64,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     """Compute a leaderboard's values.
 
     Raises:
-        InputError: There are no pairs, an option names an unknown model, or the pairs cannot separate a control from
-            the models.
+        InputError: There are no pairs, an option names an unknown model, or a control coincides with the models.
     """
     if not verdicts.pairs:
         raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")

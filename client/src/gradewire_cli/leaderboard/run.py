@@ -119,7 +119,7 @@ class Answers:
 def texts_digest(pair: AnswerPair) -> str:
     """Return 32 hex digits, a hash of a pair's models, texts and pictures.
 
-    Excludes ids and positions in a file, so the hash stays the same if files are added or removed.
+    Excludes ids and positions, so adding or removing files does not change the hash.
     """
     content = [
         [
@@ -133,8 +133,7 @@ def texts_digest(pair: AnswerPair) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-# Minimum number of instructions for a trustworthy interval. With fewer instructions, the draws hardly differ, so the
-# interval is too narrow.
+# Minimum number of instructions. With fewer, the draws hardly differ, so the interval is too narrow.
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
 """Minimum number of pairs in a round, and the number of rounds that a full round robin would need."""
@@ -145,10 +144,9 @@ class PairJudging:
     """Judges the pairs of answers that have no verdict yet.
 
     Attributes:
-        recorded: Pairs from other files. Pairs of the same models on the same instruction are not judged again.
-        engine: The engine that judges pairs. Create it with `texts_digest`; `open` opens it.
-        pairs: Pairs judged by this run and by earlier runs, by instruction and models, in the order of their first
-            verdict.
+        recorded: Pairs from other files, which are not judged again.
+        engine: The engine that judges pairs, created with `texts_digest` and not yet opened.
+        pairs: Pairs judged by this run and earlier runs, by instruction and models, in the order of their first verdict.
         models: Names of all models with answers or judged pairs, sorted.
         before: Number of pairs from earlier runs.
         outdated: Number of pairs from earlier runs whose answers have changed. They are judged again.
@@ -198,10 +196,10 @@ class PairJudging:
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
-        """Judge round by round until the rating of every model with answers is certain enough, or no pair is left.
+        """Judge round by round until every model with answers has a certain rating, or no pair is left.
 
-        Earlier rounds determine the next round, and each pair stores the index of its round. So a resumed run completes
-        its last round and ends with the same pairs as an uninterrupted run.
+        Earlier rounds determine the next round, and each pair stores its round. So a resumed run completes its last
+        round and ends with the same pairs as an uninterrupted run.
 
         Args:
             width: Maximum width of every model's interval (Bradley-Terry, 95 %), in points.
@@ -212,7 +210,7 @@ class PairJudging:
         last = {key for key, pair in self.pairs.items() if pair.round == number}
         before = [pair for key, pair in self.pairs.items() if key not in last]
         batch = self._round(width, most, before)
-        # If models or options have changed, the last round would now contain different pairs, so do not complete it.
+        # If models or options have changed, the last round would contain different pairs, so do not complete it.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, progress)
         while batch := self._round(width, most, list(self.pairs.values())):
@@ -318,7 +316,7 @@ class LeaderboardRun:
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
             if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width need answers to judge, but FILE contains only judged pairs")
+                raise click.UsageError("--out and --target-width need answers, but FILE contains only judged pairs")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)

@@ -73,17 +73,11 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """Return a match for each pair.
-
-        Pass `models`, and `numbers` (an index for each instruction), to make matches comparable with others.
-        """
+        """Return a match for each pair; `models` and `numbers` fix the indices of models and instructions."""
         return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """Return a match for each known order of a pair, or one match if a pair has no known order.
-
-        Instructions have the same indices as in `matches`.
-        """
+        """Return a match for each known order of a pair, or one match without known orders; see `matches`."""
         rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
         for pair in self.pairs:
             read = [order for order in pair.orders if order.winner is not None]
@@ -142,8 +136,7 @@ class HumanAgreement:
 
     Attributes:
         unmatched: Number of pairs with votes but no verdict.
-        without_words: Number of pairs with unknown lengths. If there are any, the baseline "longer answer" is omitted,
-            because it would cover different pairs.
+        without_words: Number of pairs with unknown lengths. If there are any, the baseline "longer answer" is omitted.
         strata: Share of majority votes that the judge reproduces, with baselines.
     """
 

@@ -186,10 +186,7 @@ def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: 
 
 
 def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
-    """Return a chart with a bar for each entry (name, text, and segments).
-
-    A segment is a CSS class and a number. Its width is proportional to the number.
-    """
+    """Return a chart with a bar for each entry: name, text, and segments (CSS class and number, which is the width)."""
     length, step = 260.0, 34
     marks: list[Mark] = []
     for place, (name, text, parts) in enumerate(bars):
@@ -296,8 +293,7 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
     """Return a chart of one statistic for all metrics, or None if it is undefined for all of them.
 
-    Shows the mean over cells. If no metric's mean has an interval but a value over all rows has one, shows the values
-    over all rows.
+    Shows means over cells, or values over all rows if only these have intervals.
     """
     defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:

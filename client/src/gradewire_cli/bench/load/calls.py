@@ -149,8 +149,7 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to try for each connection that we keep. We try several because the operating system
-chooses the server process of a connection."""
+"""Maximum number of connections to try for each kept connection, because the system chooses the server process."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),  # otherwise this process's channels share a connection
     ("grpc.enable_retries", 0),  # count refusals instead of retrying
@@ -209,7 +208,7 @@ class LoadCaller:
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
         """Open channels until each process of the server has `CONNECTIONS` channels.
 
-        If the operating system does not choose a process in many tries, this process gets fewer channels.
+        A process that the operating system does not choose in many tries gets fewer channels.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS

@@ -44,8 +44,8 @@ class Mix:
     Attributes:
         min_words: Minimum number of words in an answer. An answer of more than 6 words consists of sentences.
         max_words: Maximum number of words in an answer.
-        repeat_share: Share of items from a pool of 500 items, which are sent once before measuring. Of all other items,
-            at most 1 % are accidental repetitions.
+        repeat_share: Share of items from a pool of 500 items, which are sent once before measuring. At most 1 % of the
+            remaining items repeat by chance.
     """
 
     min_words: int
@@ -99,7 +99,7 @@ class OwnRows:
         """Yield every `parts`-th row in rounds, so that each row comes once before any row is repeated."""
         del seed
         own = range(part, len(self), parts)
-        # If there are fewer rows than processes, a process without rows sends all rows as repeated rows.
+        # If rows are fewer than processes, a process without rows sends all rows as repeated.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -108,7 +108,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return an empty list, because a row that is sent before measuring would no longer be new."""
+        """Return an empty list, because a row sent before measuring would no longer be new."""
         return []
 
 

@@ -80,10 +80,6 @@ class _Order(NamedTuple):
 
     Times are on the monotonic clock, which all processes of a machine share.
 
-    Attributes:
-        start_s: Time of offset 0.
-        in_time_until_s: The time until which a scored call counts as in time.
-        offsets: Due times of the calls, relative to `start_s`.
     """
 
     start_s: float

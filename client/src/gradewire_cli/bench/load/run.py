@@ -194,7 +194,7 @@ class Check:
 
 
 def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
-    """Check the server's promises in the step at twice the knee, partly in comparison with the step at the knee."""
+    """Check the server's promises at twice the knee."""
     counts = over.counts
     if over.client_limited:
         lag = f"p99 of its lag is {over.lag_s * 1e3:.0f} ms"
@@ -263,9 +263,8 @@ class Knee:
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by 50 % until it misses, then bisect its logarithm until both ends differ by at most 10 %.
 
-    If a rate misses, it is tried once more, because a busy machine sometimes makes a good rate miss. The second try
-    decides. If the first rate misses, the search lowers the rate instead. If the server is lost in the second try, the
-    search ends.
+    A rate that misses is tried once more, because a busy machine sometimes makes a good rate miss. The second try
+    decides. If the first rate misses, the search lowers the rate instead. If the second try loses the server, it ends.
     """
     low: float | None = None
     high: float | None = None
@@ -394,7 +393,7 @@ class LoadRun:
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage, or None without --metrics-url or if its page is unreadable."""
+        """Return the server's usage, or None without a readable --metrics-url."""
         if self.options.metrics_url is None:
             return None
         try:
