@@ -146,7 +146,7 @@ class PairJudging:
     Attributes:
         recorded: Pairs from other files, which are not judged again.
         engine: The engine that judges pairs, created with `texts_digest` and not yet opened.
-        pairs: Pairs judged by this run and earlier runs, by instruction and models, in the order of their first verdict.
+        pairs: Pairs judged by this run and earlier runs, by instruction and models, in order of their first verdict.
         models: Names of all models with answers or judged pairs, sorted.
         before: Number of pairs from earlier runs.
         outdated: Number of pairs from earlier runs whose answers have changed. They are judged again.
@@ -196,7 +196,7 @@ class PairJudging:
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
-        """Judge round by round until every model with answers has a certain rating, or no pair is left.
+        """Judge round by round until every model's rating is certain enough, or no pair is left.
 
         Earlier rounds determine the next round, and each pair stores its round. So a resumed run completes its last
         round and ends with the same pairs as an uninterrupted run.
