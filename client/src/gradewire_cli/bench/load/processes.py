@@ -79,7 +79,6 @@ class _Order(NamedTuple):
     """An order to a client process: run an open loop, or without `offsets` a closed loop to estimate the capacity.
 
     Times are on the monotonic clock, which all processes of a machine share.
-
     """
 
     start_s: float
