@@ -204,7 +204,7 @@ def test_wrong_options_are_told(command: Command, files: list[Path], options: li
 def test_nothing_to_judge_takes_no_out(command: Command, tmp_path: Path) -> None:
     pairs = write_rows(tmp_path / "pairs.jsonl", [{"model_a": "x", "model_b": "y", "winner": "tie"}])
     done = command("leaderboard", pairs, "--out", tmp_path / "out.jsonl")
-    assert (done.exit_code, "FILE has only judged pairs" in done.output) == (2, True)
+    assert (done.exit_code, "FILE contains only judged pairs" in done.output) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     for arguments, said in (
         (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run estimates all rows and cannot be combined with --res"),
-        (("--judge-input-price", "nan"), "nan is no finite number"),
+        (("--judge-input-price", "nan"), "nan is not a finite number"),
         (("--judge-input-price", "-1"), "--judge-input-price"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
         (("--metrics", "judge_verdict?image=true"), "--dry-run cannot estimate image=true"),
