@@ -103,7 +103,7 @@ def test_rows_of_a_table_that_cannot_be_read_are_told_and_counted(
     done = command("prepare", file, "--generate", "--out", out, stub=judge)
     assert done.exit_code == 1
     assert "not prepared: line 3 has 2 cells, but the header has 3" in done.stderr
-    assert f"{out}: 1 rows, 1 of them with synthetic answers; 1 unreadable rows of the input left out" in done.stderr
+    assert f"{out}: 1 rows, 1 of them with synthetic answers; skipped 1 unreadable rows of the input" in done.stderr
     assert len(read_rows(out.read_text())) == 1
 
 

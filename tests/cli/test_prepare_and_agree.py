@@ -83,7 +83,7 @@ def test_a_metric_is_not_compared_with_itself(command: Command, tmp_path: Path) 
     for other in ("smile", "smile:v1"):
         done = command("agree", file, "--metrics", "smile,sbert", "--compare", "smile", other)
         assert done.exit_code == 2
-        assert f"--compare smile {other}: name two different metrics" in done.stderr
+        assert f"--compare smile {other} names one metric twice. Name two metrics" in done.stderr
 
 
 def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp_path: Path) -> None:

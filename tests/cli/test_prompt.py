@@ -83,7 +83,7 @@ def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> 
         assert command("prompt", "export", f"{metric}/{max(map(int, versions))}").stdout == text
     unknown = command("prompt", "export", "nobody")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "no prompt 'nobody'; choose one of " in unknown.stderr
+    assert "no prompt 'nobody'. Choose one of " in unknown.stderr
     assert file.exists()
 
 

@@ -1,4 +1,4 @@
-"""The entry point: all commands by name, and errors as one line and an exit code."""
+"""The command line's entry point: find commands by name, and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
 _TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
 _COMMANDS = {
     "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
-    "bench": ("gradewire_cli.group", "Make the tables of papers; put a load on a server."),
-    "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
+    "bench": ("gradewire_cli.group", "Reproduce tables from papers, or load-test a server."),
+    "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that survive an interruption."),
     "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
-    "gateway": ("gradewire_cli.serving", "Answer HTTP in front of a server."),
+    "gateway": ("gradewire_cli.serving", "Start an HTTP gateway in front of a server."),
     "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
     "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
-    "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
-    "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
-    "score": ("gradewire_cli.score.command", "Score the answers of a file."),
+    "prepare": ("gradewire_cli.prepare", "Prepare references before answers arrive."),
+    "prompt": ("gradewire_cli.prompt", "Show the prompts that judges see."),
+    "score": ("gradewire_cli.score.command", "Score the answers in a file."),
     "serve": ("gradewire_cli.serving", "Start a server."),
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
 _BENCH_COMMANDS = {
-    "accuracy": ("gradewire_cli.bench.accuracy", "Accuracy of models by each metric, and by human labels."),
-    "ave": ("gradewire_cli.bench.ave", "AVE: alignment, consistency and generalisation of evaluators."),
-    "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
-    "load": ("gradewire_cli.bench.load.command", "Put a load on a server, up to twice what it keeps up with."),
-    "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
+    "accuracy": ("gradewire_cli.bench.accuracy", "Models' accuracy according to each metric and to human labels."),
+    "ave": ("gradewire_cli.bench.ave", "AVE: evaluators' alignment, consistency and generalization."),
+    "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: evaluators' verdicts against human verdicts, by model."),
+    "load": ("gradewire_cli.bench.load.command", "Load-test a server, up to twice the rate that it sustains."),
+    "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and with different sentence weights."),
     "pairs": (
         "gradewire_cli.bench.pairs",
-        "VisIT-Bench: which of two answers annotators prefer, and which evaluators agree.",
+        "VisIT-Bench: evaluators' agreement with annotators who prefer one of two answers.",
     ),
 }
 
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it."""
+    """Trace a command and its calls in one span; import no tracing library if no collector is configured."""
     command = next((text for text in arguments if not text.startswith("-")), "")
-    # One run is one trace, which the user requested: all of it is kept.
+    # The user requested the trace, so sample all of it.
     settings = TracingSettings(sample_ratio=1.0)
     is_on = command in _TRACED and settings.is_on()
     is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
@@ -76,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """The group of all commands; it ends with an exit code of its own where the reader of our output has gone."""
+    """The group of all commands; it exits with a special code if the reader of standard output has gone."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
@@ -102,7 +102,7 @@ def _closed_output() -> Iterator[None]:
     cls=_Root,
     modules=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
-    epilog="Each command has its own --help with examples. GRADEWIRE_DEBUG=1 shows where an error came from.",
+    epilog="Each command has a --help with examples. GRADEWIRE_DEBUG=1 prints the traceback of an error.",
 )
 @click.version_option(message="gradewire %(version)s", package_name="gradewire")
 def gradewire() -> None:
@@ -114,17 +114,17 @@ def gradewire() -> None:
       gradewire score answers.jsonl --out scores.jsonl      score a file in this process
       gradewire serve                                       or start a server, and then
       gradewire score answers.jsonl --server 127.0.0.1:50051
-    """  # noqa: D301 - click looks for the backspace: the lines after it are not wrapped
+    """  # noqa: D301 - click does not rewrap the lines after a backspace
 
 
 @click.group("bench", cls=LazyGroup, modules=_BENCH_COMMANDS)
 def bench_command() -> None:
-    """Tables by which papers compare evaluators, from a file of labelled answers; and a server under load."""
+    """Reproduce papers' tables on evaluators from a file of labelled answers, or load-test a server."""
 
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
+    # Otherwise gRPC logs a line for every broken header that a caller sends, and we cannot limit these lines.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with traced_command(sys.argv[1:]):
@@ -139,7 +139,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         fail(error, error.exit_code)
     except OSError as error:
-        # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
+        # Errors on files contain a file name. An error without one comes from standard output, e.g. on a full disk.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Commands and modules that are imported when they are called, so that help loads none of them."""
+"""Import commands and modules only when they are called, so that help loads none of them."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -20,11 +20,11 @@ _EXTRAS = {
 }
 """Optional packages that commands import, with the extra that installs each."""
 _OWN_EXTRAS = {"load": "load"}
-"""Commands with an extra of their own that installs all they import."""
+"""Extras by command, for commands whose extra installs everything that they import."""
 
 
 class LazyGroup(click.Group):
-    """A group whose `modules` map a subcommand to the module of its `NAME_command` and its line in the help."""
+    """A group whose `modules` map a subcommand to the module with its `NAME_command`, and to its help line."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -63,7 +63,7 @@ class MountedGroup(click.Group):
     """A group with the commands of another program, which `commands_of` imports when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # The other program decides for each option if help shows its default.
+        # The mounted program itself decides which defaults its help shows.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 

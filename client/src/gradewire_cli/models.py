@@ -29,7 +29,7 @@ _FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.f
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Return a server's models, metrics and limits as printable text; `place` is its address."""
+    """Return a server's models, metrics and limits as printable text; `place` is the server's address."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -112,7 +112,7 @@ class _ListCommand(Command):
 @connection_options
 @click.pass_context
 def list_command(ctx: click.Context, /, **options: Any) -> None:
-    """List the catalog and what of it is built; with --server what a running server has."""
+    """List the catalog and the built models, or with --server a running server's models."""
     connection = connection_of({**options, **_FIXED})
     if connection.server is not None:
         with one_line_errors():

@@ -35,12 +35,12 @@ generate_options = stacked(
     option("--immutable", is_flag=True),
     quiet_option,
 )
-# Failures listed one by one. If every row fails, more examples do not help.
+# Maximum number of failures to list. If every row fails, more examples do not help.
 _SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Return the generation of synthetic answers that `generate_options` describe, or None."""
+    """Read `generate_options`; return None without --generate."""
     judge, prompt, out = options["judge"], options["prompt"], options["out"]
     if not options["generate"]:
         given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
@@ -69,7 +69,7 @@ def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
-    """Return the progress text on generated sentences."""
+    """Return the progress text for generated sentences."""
     rate = step.synthetic_answers_generated / max(seconds, 1e-9)
     line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
     fallbacks = step.synthetic_answers_fallback
@@ -77,10 +77,10 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Write the rows of a file with their synthetic answers, all or none.
+    """Write the rows of a file, each with all of its synthetic answers or none.
 
     Returns:
-        A sentence with the number of rows written and what happened to the others.
+        A sentence with the number of written rows, and the numbers of copied and omitted ones.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -102,16 +102,16 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
                 stream.write(line + b"\n")
                 rows += 1
     except (OSError, UnicodeEncodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "a text is not valid Unicode"
+        reason = error.strerror if isinstance(error, OSError) else "a string is not valid Unicode"
         raise InputError(
-            f"{path}: {reason or error}. The set holds the answers: run the same command again to write them"
+            f"{path}: {reason or error}. The set has stored the answers. Run the same command again to write the file"
         ) from error
     sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
         sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
         # An unreadable table row cannot become a line of JSON.
-        sentences.append(f"{left_out} unreadable rows of the input left out")
+        sentences.append(f"skipped {left_out} unreadable rows of the input")
     return "; ".join(sentences)
 
 
@@ -126,9 +126,9 @@ def _part_of(path: Path) -> Path:
 @connection_options
 @click.pass_context
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
-    """Embed the references of FILE, store their synthetic answers, and count their words, before answers come.
+    """Prepare the references in FILE before answers arrive: embed them, store synthetic answers, and count words.
 
-    Prints the name of the reference set. It is made of the content: the same references have the same name everywhere.
+    Prints the reference set's name, a hash of its content. The same references always get the same name.
     """
     if options["reference_set"] is not None:
         raise click.UsageError("Leave out --reference-set: prepare derives the name from the content")
@@ -180,7 +180,7 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # The judge may be one for tests only.
+            # Warn the user if the judge is meant for tests only.
             tell(judge_notes(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 

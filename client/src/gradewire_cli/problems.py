@@ -1,4 +1,4 @@
-"""Errors of the command: one line that names the field and the fix, without keys of URLs, and an exit code."""
+"""The command's errors: an exit code and one line that names the field and the fix but hides keys in URLs."""
 
 import contextlib
 import os
@@ -13,12 +13,12 @@ import click
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
-# One slash is enough: a path made from a URL has only one.
+# Match a single slash, because a path made from a URL contains only one.
 _URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
 _KEYS: Final = re.compile(
     r"""
     (?P<begin>:/{1,2})(?:
-        (?P<user>[^/?]+@)     # ends at the last @ before the path, for a password may contain one
+        (?P<user>[^/?]+@)     # ends at the last @ before the path, because a password may contain @
         | [^/]*@.*            # this ? may belong to a password or begin a query: hide everything
     )
     | (?P<query>\?)[^?]*=.*?(?=['")\]},;:.]*$)
@@ -33,15 +33,15 @@ _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
 def redacted(text: str) -> str:
-    """Replace user, password and query of all URLs in a text with `…`.
+    """Replace the user, password and query of every URL in a text with `…`.
 
-    A query may hold a signature. The function is idempotent.
+    A query may contain a signature. The function is idempotent.
     """
     return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
 
 
 def redacted_url(path_or_url: str) -> str:
-    """Hide keys in a text that is one URL or path as a whole, also keys with blanks or without =."""
+    """Hide keys in a string that is a single URL or path, even keys that contain blanks or no =."""
     whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 
@@ -53,7 +53,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the help text on exit codes, with meanings for codes 1 and 4; "" leaves one out."""
+    """Return the help text on exit codes; `failed_rows` explains code 1 and `condition` code 4, "" omits the code."""
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
@@ -87,13 +87,13 @@ def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Print lines on stderr."""
+    """Print lines to stderr."""
     for line in lines:
         click.echo(line, err=True)
 
 
 def silence_stdout() -> None:
-    """Redirect standard output to stderr: at exit the interpreter would retry what it could not write."""
+    """Redirect standard output to stderr, because the interpreter would retry the failed write at exit."""
     sys.stdout = sys.stderr
 
 
@@ -103,7 +103,7 @@ def one_line_errors() -> Iterator[None]:
 
     Raises:
         UnreachableError: The server did not answer; a retry may help.
-        InputError: The user has to change something first.
+        InputError: The user has to change the command or its input.
     """
     try:
         yield
@@ -124,7 +124,7 @@ def invalid_request(*errors: type[Exception], named: str = "") -> Iterator[None]
 
 @contextlib.contextmanager
 def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
-    """Turn an OSError into an InputError that names the file and appends a hint.
+    """Turn an OSError into an InputError with the file's name and a hint.
 
     Raises:
         InputError: The file cannot be read or written.

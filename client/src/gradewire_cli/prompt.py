@@ -41,7 +41,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """Yield the lines for one row; `count` counts a round's tokens, `ids` adds their ids."""
+    """Yield the output lines for one row; `count` counts a round's tokens, and `ids` adds the token IDs."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"
@@ -82,12 +82,12 @@ def _answer(asked: Question, tokens: RoundTokens | None) -> str:
 
 @click.group("prompt", epilog=group_epilog("prompt"))
 def prompt_command() -> None:
-    """Look at what judges are shown, and write prompts of your own."""
+    """Show the prompts that judges see, and check your own prompts."""
 
 
 @prompt_command.command("list")
 def list_command() -> None:
-    """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
+    """List the available prompts: NAME/VERSION, digest, description, variants and demonstrations."""
     with one_line_errors():
         files = server_module("gradewire_cli.server_prompts").prompt_files()
     width = max(len(file.title) for file in files)
@@ -100,7 +100,7 @@ def list_command() -> None:
 @prompt_command.command("export")
 @click.argument("name")
 def export_command(name: str) -> None:
-    """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
+    """Print the prompt file of a metric (lave) or of NAME/VERSION, as a template for your own."""
     with one_line_errors():
         file = server_module("gradewire_cli.server_prompts").find_prompt_file(name)
     sys.stdout.buffer.write(file.text.encode())
@@ -110,7 +110,7 @@ def export_command(name: str) -> None:
 @prompt_command.command("check")
 @click.argument("file", type=INPUT_FILE)
 def check_command(file: Path) -> None:
-    """Check a prompt file and say what is in it."""
+    """Check a prompt file and print a summary."""
     with one_line_errors():
         read = server_module("gradewire_cli.server_prompts").read_prompt_file(read_bytes(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
@@ -136,10 +136,10 @@ def check_command(file: Path) -> None:
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any
 ) -> None:
-    """Print exactly what a judge is shown of row N of FILE by METRIC, a name or a line (lave?mode=rationale).
+    """Print the exact prompt that a judge gets for one row of FILE from METRIC, e.g. lave or lave?mode=rationale.
 
-    Nothing is sent anywhere. Where the judge is built on this machine its tokens are counted. What a judge would write
-    before its verdict is made up.
+    The command sends nothing to a judge. It counts tokens if the judge is built on this machine. The text that a judge
+    would write before its verdict is a made-up placeholder.
     """
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)

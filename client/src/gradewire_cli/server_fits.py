@@ -1,4 +1,4 @@
-"""Read and write fits of built models in this process. Commands import this module only when they need it."""
+"""Read and write built models' fits in this process. Commands import this module only when they need it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +14,9 @@ from gradewire_server.settings.server import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """Return NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
+    """Return a built model's NAME@DIGEST, and a line for each of its calibrations.
 
-    Includes calibrations that cannot be read, and newer ones of the catalog that this build lacks.
+    Includes unreadable calibrations, and newer calibrations in the catalog that this build lacks.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -34,15 +34,15 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
 
 def _named(fitted: StoredCalibration) -> str:
-    """Return a fit's metric with the parameters that it holds for."""
+    """Return the identifier of the metric that a fit is for, with its parameters."""
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return the features of `correctness` in order: name, direction, width and rule, as in `FittedFeature`.
+    """Return name, direction, width and rule of each `correctness` feature in order (see `FittedFeature`).
 
-    With the name of a grader, its logit is one of them.
+    If you name a grader, its logit is one of the features.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
 
@@ -67,8 +67,8 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
         model = load_built(place, name, graph=False)
         if not model.digest.startswith(digest):
             raise InvalidRequest(
-                f"the scores come from {name}@{digest}, but {place} holds {name}@{model.digest[:12]}. Score with that "
-                "model, or name the directory of the other one"
+                f"the scores come from {name}@{digest}, but {place} contains {name}@{model.digest[:12]}. Score again "
+                f"with this model, or name the directory of {name}@{digest}"
             )
         fitted = read_calibration({**values, "model_digest": model.digest, "origin": "user"})
         from gradewire_models.build.fitted import store_calibration  # noqa: PLC0415 - loads onnx
@@ -78,7 +78,11 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
 
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
-    """Remove users' fits of a model (for `metric`; "" for all) and return a line for each; errors as `fitted_for`."""
+    """Remove users' fits for `metric` ("" means all metrics) from a model, and return a line for each removed fit.
+
+    Raises:
+        InvalidRequest: The model is missing or broken.
+    """
     from gradewire_models.build.fitted import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
     with invalid_request(ModelError, ValueError):

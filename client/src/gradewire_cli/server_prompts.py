@@ -1,4 +1,4 @@
-"""Show judges' prompts and their tokens with the server's code. Commands import this module when they need it."""
+"""Show judges' prompts and their tokens with the server's code. Commands import this module only when they need it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -39,11 +39,11 @@ def prompt_files() -> tuple[PromptFile, ...]:
 
 
 def find_prompt_file(name: str) -> PromptFile:
-    """Return the prompt of a metric, or NAME/VERSION; raises InvalidRequest if it does not exist."""
+    """Return the prompt file of a metric or of NAME/VERSION; raises InvalidRequest if it does not exist."""
     files = prompt_files()
     known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
     if name not in known:
-        raise InvalidRequest(f"no prompt {name!r}; choose one of {', '.join(file.title for file in files)}")
+        raise InvalidRequest(f"no prompt {name!r}. Choose one of {', '.join(file.title for file in files)}")
     return known[name]
 
 
@@ -54,13 +54,13 @@ def read_prompt_file(data: bytes, place: str) -> PromptFile:
 
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """Return the prompts that a judge gets for an item; raises InvalidRequest if the item needs no judge."""
+    """Return the prompts that a judge gets for an item; raises InvalidRequest if the metric or item is invalid."""
     with _refused():
         return prompt_view.prompt_viewer(spec, _library())(item)
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """Return a viewer of many items (None for an unreadable item); raises InvalidRequest if the metric is invalid."""
+    """Return a function that views items (None for an invalid item); raises InvalidRequest if the metric is invalid."""
     with _refused():
         view = prompt_view.prompt_viewer(spec, _library())
 
@@ -74,7 +74,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], Prom
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
-    """Return the tokenizer of a judge ("" for the default); raises InvalidRequest if its files are damaged."""
+    """Return a judge's tokenizer ("" means the default judge); raises InvalidRequest if the files are damaged."""
     engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
@@ -83,7 +83,7 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
-    """Return a round's tokens (None if not counted); raises InvalidRequest if the round exceeds the judge's limit."""
+    """Return a round's tokens, or None if nothing counts them; raises InvalidRequest above the judge's limit."""
     with _refused():
         return tokenizer.tokens(asked)
 

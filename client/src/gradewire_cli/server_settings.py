@@ -20,13 +20,13 @@ __all__ = ["SettingField", "every_setting", "missing_synonyms", "print_settings"
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
-    """Return all settings as TOML, with secrets as stars; raises InvalidRequest if a value is invalid."""
+    """Return all settings as TOML, with masked secrets; raises InvalidRequest if a value is invalid."""
     with invalid_request(SettingsError):
         return Settings.load(**values).to_toml()
 
 
 def missing_synonyms() -> str:
-    """Return why a server on this machine cannot compute `meteor`, and what to do; "" if it can.
+    """Return the reason why a server on this machine cannot compute `meteor`, and what to do, or "".
 
     Raises:
         InvalidRequest: A setting on this machine is invalid.
@@ -41,7 +41,7 @@ def missing_synonyms() -> str:
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal arrives and return the exit code; `ready` gets the address once the server takes calls.
+    """Serve until a signal arrives and return the exit code; call `ready` with the address when the server is ready.
 
     Raises:
         InvalidRequest: A setting is unknown or invalid.

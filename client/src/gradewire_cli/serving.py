@@ -1,4 +1,4 @@
-"""`gradewire serve`, `gradewire gateway` and `gradewire triton`: what starts servers on this machine."""
+"""`gradewire serve`, `gradewire gateway` and `gradewire triton`, the commands that start servers on this machine."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 class ServeCommand(Command):
-    """A command with the server's settings as options, so that flag, variable and TOML key cannot drift apart."""
+    """A command with an option for each server setting, so that flags, variables and TOML keys match."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return one option per setting, and the command's own options."""
+        """Return one option per setting, and the options that only this command has."""
         infos = server_module("gradewire_cli.server_settings").every_setting()
         return [*map(_option, infos), *super().get_params(ctx), self.help_all]
 
 
 def _option(info: SettingField) -> Option:
-    # The server reads variables and file itself, so a flag that is not given must stay away: no default, no variable.
-    # It checks the values too: they are texts here, because an empty one switches a setting off.
+    # The server itself reads the variables and the file, so a missing flag must have no value: no default, no variable.
+    # The server also checks the values. They are strings here, because an empty string switches a setting off.
     attributes: dict[str, Any] = {}
     flag = info.flag
     match info.kind:
@@ -71,7 +71,7 @@ def _option(info: SettingField) -> Option:
 @option("--print-settings", is_flag=True)
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
-    """Start a server on this machine; SIGTERM or Ctrl-C stops it in order, a second one at once."""
+    """Start a server on this machine. SIGTERM or Ctrl-C stops it gracefully, a second signal immediately."""
     embedded = server_module("gradewire_cli.server_settings")
     given = {name: value for name, value in values.items() if value is not None}
     with one_line_errors():
@@ -85,15 +85,15 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
 @click.group(
     "triton",
     cls=MountedGroup,
-    # Not by way of the server, which is not needed here and takes a second to import.
+    # Do not import the server: this command does not need it, and importing it takes a second.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
     epilog=group_epilog("triton"),
 )
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
 
-    The server is NVIDIA's own, 2.51; what runs the models emulates its ONNX Runtime backend, which no package
-    carries. Good for trying things out and for tests; where there is a GPU, use NVIDIA's container
+    The server is NVIDIA's Triton 2.51. An emulated backend runs the models, because no package contains Triton's
+    ONNX Runtime backend. Use it for trials and tests. If you have a GPU, use NVIDIA's container
     (docs/operate/triton.md).
     """
 
@@ -107,7 +107,7 @@ reward_options = stacked(*itertools.starmap(_reward_option, _REWARD_OPTIONS.item
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options say, by the names that the gateway's settings have; raises click.UsageError."""
+    """Return the options' values by the names of the gateway's settings; raises click.UsageError."""
     given = {name.removeprefix(_PREFIX): value for name, value in options.items() if name.startswith(_PREFIX)}
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})
@@ -143,9 +143,9 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 )
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
-    """Answer HTTP with JSON in front of a server; SIGTERM or Ctrl-C stops it in order."""
+    """Start an HTTP gateway (JSON) in front of a server. SIGTERM or Ctrl-C stops it gracefully."""
     if (options["cert"] is None) != (options["key"] is None):
-        raise click.UsageError("--cert and --key belong together: give both, or neither")
+        raise click.UsageError("--cert and --key belong together. Give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
     server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)

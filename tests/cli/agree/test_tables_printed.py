@@ -48,7 +48,7 @@ def test_the_short_view_has_all_rows_and_says_how_to_see_the_rest(command: Comma
     assert "Mean of 4 cells" in short.stdout
     assert "Paired differences" in short.stdout
     assert " by " not in short.stdout
-    said = "further tables (by data set and model, by data set, by model, means by model): use --all-tables"
+    said = "more tables with --all-tables: by data set and model, by data set, by model, means by model"
     assert said in short.stderr
     long = command("agree", file, *options, "--all-tables", stub=judging_stub())
     assert "AUC by data set and model" in long.stdout

@@ -40,9 +40,9 @@ def test_metrics_of_one_name_are_told_apart_and_compared(command: Command, tmp_p
 
 
 def test_what_is_not_defined_is_a_dash_with_its_reason(command: Command, tmp_path: Path) -> None:
-    assert "no alignment: all 60 samples have the grade 7" in said(command, tmp_path, samples(grade=7))
+    assert "no alignment, because all 60 samples have the grade 7" in said(command, tmp_path, samples(grade=7))
     one = said(command, tmp_path, samples(dataset="vqa"))
-    assert "no generalization: it is the variance between data sets, but there is only one" in one
+    assert "no generalization, which needs at least two data sets" in one
     equal = said(command, tmp_path, samples(prediction="xx"))
     assert "sbert has no value for part 1: all scores are 0.02344" in equal
     rows = [{**row, **({"dataset": "d" * 50} if number < 2 else {})} for number, row in enumerate(samples())]
@@ -51,7 +51,7 @@ def test_what_is_not_defined_is_a_dash_with_its_reason(command: Command, tmp_pat
         command, tmp_path, rows
     )
     many = [{**row, "dataset": f"set {number // 2}"} for number, row in enumerate(samples())]
-    assert "10 further data sets are only in the file of --json" in said(command, tmp_path, many)
+    assert "10 more data sets are only in the --json file" in said(command, tmp_path, many)
     rows = [{**row, "descriptions": []} for row in samples()]
     absent = said(command, tmp_path, rows)
     assert "60 of 60 samples have no part 2 (columns descriptions, description)" in absent

@@ -102,7 +102,7 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
     assert "left out 1 pairs: a vote or choice is not one of A, B, tie (first at line 31)" in done.stderr
     assert "left out 1 pairs: no votes (first at line 32)" in done.stderr
     assert "left out 1 pairs: a count of votes is invalid (first at line 33)" in done.stderr
-    assert "1 pairs left out: no majority" in done.stderr
+    assert "skipped 1 pairs: no majority" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
     ("arguments", "message"),
     [
         (("{file}",), "name at least one INPUT, then OUTPUT"),
-        (("-", "{folder}/out.jsonl"), "standard input does not allow. Save it to a file"),
+        (("-", "{folder}/out.jsonl"), "which standard input does not allow. Save it to a file"),
         (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
         (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
         (("{file}", "{file}"), "is also the input"),

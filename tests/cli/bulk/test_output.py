@@ -64,7 +64,7 @@ def test_a_missing_part_is_refused(bulk: Make) -> None:
     run = bulk(answers(PART_ROWS * 2))
     run.run()
     run.store.remove(PartId(0, 1).name(answered=True))
-    with pytest.raises(IncompleteError, match="1 parts are missing in"):
+    with pytest.raises(IncompleteError, match="1 parts are missing"):
         checked(run)
 
 
@@ -119,7 +119,7 @@ def test_a_part_that_a_kill_left_unfinished_is_named(bulk: Make, number: int, le
     begun = lines[int(left_lines)][:20] if left_lines % 1 else b""
     run.store.write(name, b"".join(lines[: int(left_lines)]) + begun)
     with pytest.raises(
-        IncompleteError, match=f"{name} is incomplete. Remove it, and score its rows again with --resume"
+        IncompleteError, match=f"{name} is incomplete. Remove the file and score its rows again with --resume"
     ):
         checked(run)
     run.store.remove(name)
@@ -187,7 +187,7 @@ def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk
 def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: Callable[..., Bulk]) -> None:
     run = bulk(answers(1))
     run.run()
-    with pytest.raises(InputError, match=r"has parts, but run\.manifest\.json.*--overwrite"):
+    with pytest.raises(InputError, match=r"contains parts, but .*run\.manifest\.json.*--overwrite"):
         saved_run(run.store)
 
 

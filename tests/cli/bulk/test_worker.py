@@ -187,7 +187,7 @@ def test_a_part_that_cannot_be_scored_is_a_record_and_no_file(bulk: Make) -> Non
 def test_a_worker_of_another_definition_scores_nothing(bulk: Make) -> None:
     run = bulk(answers(PART_ROWS))
     (record,) = run.run(lines={"smile": "smile:v1/1?model=other@0123"})
-    assert "but the run began with smile:v1/1?model=other@0123" in record.error
+    assert "but the run started with smile:v1/1?model=other@0123" in record.error
     assert run.store.parts() == {}
 
 

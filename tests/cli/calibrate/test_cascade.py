@@ -87,9 +87,9 @@ def test_a_good_judge_is_taken_and_the_fit_is_stored(run: Run, models: Path, tmp
     rows, scores = scored_rows(models, tmp_path, judge=0.98)
     done = run(rows, "--metric", "auto", "--scores", scores, "--json", tmp_path / "fit.json", "--delta", "0.2")
     assert done.exit_code == 0, done.output
-    assert "Bands, each with the probability 0.8" in done.stdout
-    assert "Held-out check: fitted on half a, read on half b" in done.stdout
-    assert "Held-out check: fitted on half b, read on half a" in done.stdout
+    assert "Bands, each valid with probability 0.8" in done.stdout
+    assert "Held-out check: fitted on half a, measured on half b" in done.stdout
+    assert "Held-out check: fitted on half b, measured on half a" in done.stdout
     assert "lave is called below confidence" in done.stdout
     assert "rows without a judge's verdict count only for the bands: TIMEOUT 1" in done.stderr
     (stored,) = [each for each in load_built(models, NAME, graph=False).calibrations if each.metric == "auto"]
@@ -114,8 +114,8 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
     done = run(rows, "--metric", "auto", "--scores", scores, "--fit-half", "a", "--dry-run")
     assert done.exit_code == 0, done.output
     assert "lave adds nothing" in done.stdout
-    assert "read on half b" in done.stdout
-    assert "read on half a" not in done.stdout
+    assert "measured on half b" in done.stdout
+    assert "measured on half a" not in done.stdout
     assert "(--dry-run)" in done.stdout
     table = done.stdout.partition("The judge compared with exact_match")[2]
     assert [row for row in table.splitlines() if row.strip().startswith("100%")]
@@ -128,9 +128,9 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
             ("--metric", "auto?judge=judge_verdict"),
             "the scores lack judge_verdict. Score with --metrics 'exact_match,correctness",
         ),
-        (("--metric", "auto?risk=0.1"), "a fit is valid for every risk. Leave it out"),
-        (("--metric", "auto?sample=0.1"), "a fit is valid for every sample. Leave it out"),
-        (("--metric", "auto", "--fit", "both"), "--fit both works only for smile: auto has no weight"),
+        (("--metric", "auto?risk=0.1"), "a fit is valid for every risk. Leave risk out"),
+        (("--metric", "auto?sample=0.1"), "a fit is valid for every sample. Leave sample out"),
+        (("--metric", "auto", "--fit", "both"), "--fit both works only for smile, because auto has no weight"),
         (("--metric", "auto", "--delta", "1"), "--delta"),
         (("--metric", "lave"), "--metric lave cannot be calibrated"),
     ],
@@ -190,7 +190,7 @@ def test_a_half_that_correctness_was_fitted_on_is_told(run: Run, models: Path, t
     finally:
         run("--undo", "--metric", "correctness")
     assert "correctness was fitted on half a of these rows" in done.stderr
-    assert "Fit auto on --fit-half b" in done.stderr
+    assert "Fit auto with --fit-half b" in done.stderr
 
 
 def test_rows_that_correctness_was_fitted_on_are_told(run: Run, models: Path, tmp_path: Path) -> None:

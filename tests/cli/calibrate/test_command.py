@@ -299,7 +299,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
     [
         (labelled(1, 1, 1), [], "all answers are right, but a threshold needs right and wrong answers"),
         (labelled(0, 0), [], "no answer is right"),
-        (labelled(1, 5), [], "line 2: the label 5 lies outside [0, 1]"),
+        (labelled(1, 5), [], "line 2: the label 5 is outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
         ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score for smile: EMPTY_PREDICTION 1"),
         (

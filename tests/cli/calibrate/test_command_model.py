@@ -65,4 +65,4 @@ def test_what_the_file_has_is_said_where_the_model_leaves_none_or_several(
     told = " ".join(done.stderr.split())
     assert (done.exit_code, says in told) == (2, True), told
     columns = [f"smile?model={model} (smile/1?model={model}&synthetic=none)" for model in SCALES]
-    assert told.endswith(f". The scores: {', '.join(columns)}")
+    assert told.endswith(f". Available scores: {', '.join(columns)}")

@@ -168,7 +168,7 @@ def test_answers_that_are_not_there_can_fail_a_build(compare: Compare) -> None:
 def test_a_sign_test_of_nothing_is_no_pass(compare: Compare) -> None:
     done = compare(letters(*[0] * 20), letters(*[0] * 20), options=("--fail-if", "smile.wins.p < 0.05"))
     assert done.exit_code == 2
-    assert "wins.p of new is undefined: no pair has two scores of smile" in done.stderr
+    assert "wins.p of new is undefined: no pair has smile scores for both answers" in done.stderr
     assert "p = nan" not in done.stdout
 
 
@@ -241,8 +241,8 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
         (("--tie-margin", "nan"), "'nan' is not a margin"),
         (("--group-by", "kind"), "--group-by kind: no row has a value in this column"),
         (("--resume",), "--resume and --overwrite need --out FILE"),
-        (("--match", "question"), "--match question: no row of new has the same question as one of base"),
-        (("--summary", __file__), "--summary works only with outputs of gradewire score, but these files are answers"),
+        (("--match", "question"), "--match question: no row of new has the same question as a row of base"),
+        (("--summary", __file__), "--summary needs outputs of gradewire score, but these files contain answers"),
         (("--html", "page.csv"), ".csv is another format"),
         (("--fail-if", "smile.mean"), "write METRIC.VALUE"),
         (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
@@ -280,7 +280,7 @@ def test_files_of_nothing_and_of_nonsense_are_refused(compare: Compare, command:
     nonsense.write_text("{]\n" * 3)
     done = command("compare", write_rows(tmp_path / "base.jsonl", letters(1)), nonsense)
     assert done.exit_code == 2
-    assert "no row of nonsense matches one of base" in done.stderr
+    assert "no row of nonsense matches a row of base" in done.stderr
 
 
 def test_hostile_names_and_texts_reach_no_terminal_as_controls(compare: Compare) -> None:

@@ -120,7 +120,7 @@ def test_outputs_have_no_answers_to_show_a_judge(command: Command, tmp_path: Pat
         assert command("score", rows, "--out", paths[-1], "--quiet").exit_code == 0
     done = command("compare", *paths, "--by", "compare", "--quiet", stub=Judge())
     assert done.exit_code == 2
-    assert "has a judge read the answers" in done.output
+    assert "a judge must read the answers" in done.output
 
 
 def test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts(tmp_path: Path) -> None:

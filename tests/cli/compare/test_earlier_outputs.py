@@ -82,7 +82,7 @@ def test_rows_of_two_definitions_in_one_file_are_refused(command: Command, score
     done = command("compare", base, new, "--quiet", stub=StubTransport(never))
     assert done.exit_code == 2
     assert f"{new} line 5 was scored by smile/2?" in done.stderr
-    assert "Name each as its own file" in done.stderr
+    assert "Split the file, or score all rows again" in done.stderr
 
 
 def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(command: Command, score: Score) -> None:
@@ -90,7 +90,7 @@ def test_a_file_without_its_first_row_says_that_its_definitions_are_not_known(co
     new.write_text("".join(new.read_text().splitlines(keepends=True)[1:]))
     found = compared(command, base, new)
     assert any(
-        note.startswith(f"{new}: its first row, which defines its metrics, is missing") for note in found["notes"]
+        note.startswith(f"{new}: the first row, which defines the metrics, is missing") for note in found["notes"]
     )
 
 
@@ -104,7 +104,7 @@ def test_without_kept_columns_ids_match_and_a_note_says_what_is_missing(command:
     found = compared(command, score("base", letters(10, 20)), score("new", letters(20, 10)[::-1]))
     assert found["comparisons"]["new"]["metrics"]["smile"]["difference"]["value"] == pytest.approx(0.0)
     assert found["comparisons"]["new"]["matched_by"] == "id"
-    assert "To keep them, run gradewire score --keep-columns all" in found["notes"][0]
+    assert "Keep them with gradewire score --keep-columns all" in found["notes"][0]
 
 
 def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(command: Command, score: Score) -> None:
@@ -113,7 +113,7 @@ def test_outputs_of_nameless_rows_are_matched_by_their_numbers_and_that_is_told(
     ]
     files = [score(name, rows) for name, rows in zip(("base", "new"), nameless, strict=True)]
     done = command("compare", *files, "--quiet", stub=StubTransport(never))
-    assert "rows of base and new are matched by row number, for they have neither ids nor questions" in done.stdout
+    assert "rows of base and new are matched by row number, because they have neither ids nor questions" in done.stdout
 
 
 def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_path: Path) -> None:
@@ -137,15 +137,15 @@ def test_a_folder_of_parts_is_one_output(command: Command, score: Score, tmp_pat
     for part in folder.glob("part-*"):
         part.unlink()
     refused = command("compare", base, folder, "--quiet", stub=StubTransport(never))
-    assert (refused.exit_code, "is a folder without parts of gradewire bulk" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "is a folder, but contains no parts of gradewire bulk" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("content", "note"),
     [
         (None, "has no manifest (new.jsonl.manifest.json)"),
-        ("{", "is not JSON; its facts"),
-        ("[]", "its format is not gradewire-manifest/1; its facts"),
+        ("{", "is not JSON; the comparison"),
+        ("[]", "its format is not gradewire-manifest/1; the comparison"),
         ('{"format": "gradewire-manifest/7"}', "has format gradewire-manifest/7"),
         ('{"format": "gradewire-manifest/1", "command": 3}', "command must be a string, not a whole number"),
     ],
@@ -158,7 +158,7 @@ def test_a_manifest_that_says_nothing_is_told_and_the_outputs_are_compared(
     if content is not None:
         manifest_path(new).write_text(content)
     found = compared(command, base, new)
-    assert [told for told in found["notes"] if note in told and told.endswith("about the run are left out")]
+    assert [told for told in found["notes"] if note in told and told.endswith("omits this run's properties")]
     manifest_path(base).unlink()
     manifest_path(new).unlink(missing_ok=True)
     assert not [told for told in compared(command, base, new)["notes"] if "manifest" in told]
@@ -169,11 +169,11 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     other = score("other", letters(20, 20, 30))
     manifest_path(other).replace(manifest_path(new))
     (note,) = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
-    assert note.endswith(f"is for 3 rows, but {new} has 2; its facts about the run are left out")
+    assert note.endswith(f"is for 3 rows, but {new} has 2; the comparison omits this run's properties")
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
-    assert "another output, or one that has changed" in note
+    assert "so it is a different output or has changed" in note
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
@@ -205,7 +205,7 @@ def test_what_differs_in_lines_counts_and_summaries_is_told(command: Command, sc
     assert found["metrics_of_different_definitions"] == ["smile"]
     done = command("compare", base, new, "--quiet", "--fail-if", "smile.mean < 0", stub=StubTransport(never))
     assert (
-        "smile: base and new were scored by different definitions (below), so their scores do not compare"
+        "smile: base and new were scored by different definitions (below), so their scores are not comparable"
         in done.stdout
     )
     assert (done.exit_code, "were scored by different definitions of smile" in done.stderr) == (2, True)
@@ -271,7 +271,7 @@ def test_a_manifest_that_cannot_be_used_is_a_note(command: Command, score: Score
     done = command("compare", base, new, "--quiet")
     assert done.exit_code == 0
     told = " ".join(done.output.split())
-    assert f"{manifest_path(base)} does not belong to {base}, which has other metrics" in told
+    assert f"{manifest_path(base)} does not belong to {base}, because the metrics differ" in told
     assert "has format gradewire-manifest/2, but this gradewire reads gradewire-manifest/1" in told
 
 
@@ -285,12 +285,12 @@ def test_manifests_that_were_swapped_are_named(command: Command, score: Score, t
     notes = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
     assert notes == [
         f"{manifest_path(own)} does not belong to {own}: it was written for {other} (SHA-256 {theirs}), but {own} has "
-        f"SHA-256 {mine}: another output, or one that has changed; its facts about the run are left out"
+        f"SHA-256 {mine}, so it is a different output or has changed; the comparison omits this run's properties"
         for own, other, mine, theirs in ((base, new, *digests), (new, base, *digests[::-1]))
     ]
     by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
     assert by_option.exit_code == 2
-    assert f"--summary {first}: this does not belong to {base}: it was written for {new}" in by_option.stderr
+    assert f"--summary {first} does not belong to {base}: it was written for {new}" in by_option.stderr
     right = compared(command, base, new, "--summary", second, "--summary", first)
     assert right["sides"]["base"]["run"]["server_version"] == "stub"
 
@@ -397,9 +397,9 @@ def test_a_summary_that_is_none_is_refused(command: Command, score: Score, tmp_p
     (tmp_path / "s.json").write_text(summary)
     files = [score(name, letters(1)) for name in ("base", "new")]
     done = command("compare", *files, "--summary", tmp_path / "s.json", "--summary", tmp_path / "s.json")
-    assert (done.exit_code, "is neither a summary of gradewire score" in done.stderr) == (2, True)
+    assert (done.exit_code, "is neither a summary (gradewire score" in done.stderr) == (2, True)
     few = command("compare", *files, "--summary", tmp_path / "s.json")
-    assert (few.exit_code, "name one for each of the 2 files" in few.stderr) == (2, True)
+    assert (few.exit_code, "name 2 summaries, one for each FILE" in few.stderr) == (2, True)
 
 
 def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score: Score) -> None:
@@ -411,4 +411,4 @@ def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score
     )
     done = command("compare", *files, "--where", "kind=a")
     assert "--where kind: " in done.stderr
-    assert "Keep it with gradewire score --keep-columns kind" in done.stderr
+    assert "Score again with --keep-columns kind to keep it" in done.stderr

@@ -41,7 +41,7 @@ def test_a_metric_may_be_written_as_metrics_takes_it(compare: Compare) -> None:
     ("condition", "why"),
     [
         ("smile.mean.low < -0.5", "too few questions for an interval"),
-        ("smile.share_right < -0.5", "smile gives no verdicts"),
+        ("smile.share_right < -0.5", "smile returns no verdicts"),
         ("smile.p < 0.05", "too few questions for an interval"),
     ],
 )
@@ -78,7 +78,7 @@ def test_conditions_say_on_how_many_rows_they_rest(compare: Compare) -> None:
     assert done.exit_code == 0
     assert (
         done.stderr.count(
-            "values of smile use only 5 pairs: new answers 12 of 20 rows of base. For the others, add conditions on"
+            "values of smile use only 5 pairs: new answers 12 of 20 rows of base. To check the remaining rows, add "
         )
         == 1
     )
@@ -88,7 +88,7 @@ def test_conditions_say_on_how_many_rows_they_rest(compare: Compare) -> None:
 def test_without_any_score_no_condition_passes(compare: Compare) -> None:
     done = compare(letters(0), letters(10), options=("--fail-if", "smile.mean > 5"))
     assert done.exit_code == 2
-    assert "mean of new is undefined: no pair has two scores of smile" in done.stderr
+    assert "mean of new is undefined: no pair has smile scores for both answers" in done.stderr
     wins = compare(letters(0), letters(10), options=("--fail-if", "smile.wins > 0.9"))
     assert wins.exit_code == 2
-    assert "no pair has two scores of smile" in wins.stderr
+    assert "no pair has smile scores for both answers" in wins.stderr

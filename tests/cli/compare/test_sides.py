@@ -43,7 +43,7 @@ def test_the_same_words_with_other_references_or_about_another_image_are_another
     one = side("a", asked("x", image_id=1), asked("x", image_id=2))
     other = side("b", asked("x", image_id=2), asked("x", image_id=3), start=10)
     assert numbers(matched(one, other)) == [(1, 10)]
-    with pytest.raises(InputError, match="no row of b matches one of a by id or question"):
+    with pytest.raises(InputError, match="no row of b matches a row of a by id or question"):
         matched(side("a", asked("x")), side("b", asked("x", references=["other"])))
 
 
@@ -118,13 +118,13 @@ def test_numbers_match_only_what_says_nothing_else() -> None:
     bare = [side(name, {}, {}, start=start) for name, start in (("a", 0), ("b", 10))]
     assert (matched(*bare).rule, numbers(matched(*bare))) == ("row", [(0, 10), (1, 11)])
     texts = [side(name, {"prediction": "p", "references": "r"}) for name in "ab"]
-    with pytest.raises(InputError, match="no row of b matches one of a"):
+    with pytest.raises(InputError, match="no row of b matches a row of a"):
         matched(*texts)
     assert matched(*texts, "row").rule == "row"
 
 
 def test_a_rule_that_fits_nothing_says_so() -> None:
-    with pytest.raises(InputError, match="--match id: no row of b has the same id as one of a"):
+    with pytest.raises(InputError, match="--match id: no row of b has the same id as a row of a"):
         matched(side("a", asked("x")), side("b", asked("x")), "id")
 
 

@@ -102,7 +102,7 @@ def test_a_large_field_stays_within_the_size() -> None:
     assert len(page) <= MAX_BYTES
     text = Elements(page.decode()).text
     assert f"The first {MAX_MODELS} of 90 models are shown." in text
-    assert "50 of 500 shown" in text
+    assert "50 of 500 are shown" in text
     assert "characters 1 to 1,200 of 5,000" in text
 
 

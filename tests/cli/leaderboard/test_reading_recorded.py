@@ -140,12 +140,12 @@ def test_people_are_reproduced_in_strata(command: Command, tmp_path: Path) -> No
         ("all", 120, 1.0),
     ]
     assert found["human"]["systems"]["kendall"]["value"] == pytest.approx(1.0)
-    assert "1 pairs of annotators lack the judge's verdict" in output
+    assert "1 annotated pairs skipped: no verdict from the judge" in output
     output, found = board(command, tmp_path, [*rows[:-1], rows[-1] | {"answer_a": ""}], "--human", human)
     assert [each["evaluator"] for each in found["human"]["strata"]["evaluators"]] == ["judge", "random"]
-    assert "1 pairs have unknown lengths, so the baseline of the longer answer is missing" in output
+    assert "1 pairs have unknown lengths, so the baseline 'longer answer' is missing" in output
     alone = write_rows(tmp_path / "other.jsonl", [{"model_a": "v", "model_b": "w", "winner": "A"}])
-    assert "none of its pairs is in" in board(command, tmp_path, rows, "--human", alone)[0]
+    assert "contains none of these pairs" in board(command, tmp_path, rows, "--human", alone)[0]
 
 
 def test_votes_in_the_pairs_themselves_are_people(command: Command, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_votes_are_not_held_against_themselves(command: Command, tmp_path: Path)
     rows = [{name: row[name] for name in row if name != "winner"} | {"votes": ["A", "A", "B"]} for row in pairs()]
     output, found = board(command, tmp_path, rows)
     assert found["human"] is None
-    assert "120 pairs take their winner from annotators' votes, so there is no judge to compare with them" in output
+    assert "the winners of 120 pairs come from annotators' votes, so there is no judge to compare with them" in output
 
 
 def test_turns_of_a_conversation_are_pairs_of_their_own_for_people(command: Command, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_file_without_pairs_is_told(command: Command, tmp_path: Path) -> None:
     rows = [{"model_a": "x", "model_b": "y"}]
     done = command("leaderboard", write_rows(tmp_path / "pairs.jsonl", rows))
     assert done.exit_code == 2
-    assert "no pairs to rate models by: left out 1 rows: no winner" in done.output
+    assert "found no judged pairs: left out 1 rows: no winner" in done.output
 
 
 def test_names_of_the_file_cannot_drive_the_terminal(command: Command, tmp_path: Path) -> None:

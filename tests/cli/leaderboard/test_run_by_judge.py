@@ -75,7 +75,7 @@ def test_pairs_are_chosen_until_intervals_are_narrow(command: Command, tmp_path:
     assert done.exit_code == 0, done.output
     judged = len(read_rows(out.read_text()))
     assert judged == len(judge.asked) - 1 < 200
-    assert f"{300 - judged} of the 300 pairs of a full round robin were not needed" in done.output
+    assert f"{300 - judged} of the 300 pairs in a full round robin were not needed" in done.output
 
 
 def test_a_new_model_joins(command: Command, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_model_that_loses_all_is_asked_about_once_an_instruction(command: Comm
     of_it = [row["instruction_id"] for row in read_rows(out.read_text()) if "d" in {row["model_a"], row["model_b"]}]
     assert len(set(of_it)) == 50
     assert len(of_it) < 100
-    assert "ratings that depend only on this have no interval" in done.output
+    assert "ratings that depend only on the added matches have no interval" in done.output
 
 
 def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(command: Command, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_new_model_joins_and_old_pairs_are_not_judged_again(
     assert done.exit_code == 0, done.output
     assert out.read_bytes().startswith(before)
     assert len(read_rows(out.read_text())) == 3 * 14
-    assert "judged 28 pairs by smile; 14 were known" in done.output
+    assert "judged 28 pairs by smile; took 14 from earlier runs" in done.output
 
 
 def test_a_torn_line_is_judged_again_and_the_rest_kept(command: Command, files: list[Path], tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_models_in_a_column_and_rows_that_cannot_be_compared(command: Command, t
     assert done.exit_code == 0, done.output
     assert json.loads(figures.read_text())["pairs"] == 42
     assert "the model already has an answer to the question (first at line 43)" in done.output
-    assert "its question is unknown (first at line 44)" in done.output
+    assert "the row's question is unknown (first at line 44)" in done.output
     assert "left out 1 rows: the row cannot be read" in done.output
 
 
@@ -177,10 +177,10 @@ def test_recorded_pairs_stand_beside_answers(command: Command, files: list[Path]
     figures = tmp_path / "board.json"
     done = command("leaderboard", *files, recorded, *OPTIONS, "--json", figures)
     assert done.exit_code == 0, done.output
-    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
+    assert "judged 28 pairs by smile; took 0 from earlier runs and 14 from other files" in done.output
     again = write_rows(tmp_path / "again.jsonl", [json.loads(line) for line in recorded.read_text().splitlines()] * 3)
     done = command("leaderboard", *files, again, *OPTIONS)
-    assert "judged 28 pairs by smile; 0 were known from earlier runs, 14 from other files" in done.output
+    assert "judged 28 pairs by smile; took 0 from earlier runs and 14 from other files" in done.output
     assert "were not needed" not in done.output, "a pair that stands there three times saves none"
     assert json.loads(figures.read_text())["pairs"] == 42
 
@@ -204,7 +204,7 @@ def test_wrong_options_are_told(command: Command, files: list[Path], options: li
 def test_nothing_to_judge_takes_no_out(command: Command, tmp_path: Path) -> None:
     pairs = write_rows(tmp_path / "pairs.jsonl", [{"model_a": "x", "model_b": "y", "winner": "tie"}])
     done = command("leaderboard", pairs, "--out", tmp_path / "out.jsonl")
-    assert (done.exit_code, "FILE has only judged pairs" in done.output) == (2, True)
+    assert (done.exit_code, "FILE contains only judged pairs" in done.output) == (2, True)
 
 
 @pytest.mark.parametrize(

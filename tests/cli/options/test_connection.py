@@ -91,16 +91,16 @@ def test_a_decision_model_is_named_as_such() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--judge-backend", "decisions"], "give it too"),
+        (["--judge-backend", "decisions"], "Give it too"),
         ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
-        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "a decision model writes nothing"),
+        ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "writes no tokens"),
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
-        (["--judge-key-env", "X"], "give it too"),
-        (["--judge-reasoning-tokens", "9"], "give it too"),
+        (["--judge-key-env", "X"], "Give it too"),
+        (["--judge-reasoning-tokens", "9"], "Give it too"),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],
-            "NO_SUCH: no variable of this name is set",
+            "NO_SUCH: the variable is not set",
         ),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
     ],
@@ -117,7 +117,7 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
     server = ("--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", pasted)
     done = command("score", write_rows(tmp_path / "a.jsonl", []), *server)
     assert done.exit_code == 2
-    assert "--judge-key-env takes the name of a variable that holds the key, never the key itself" in done.stderr
+    assert "Give the name of the variable that contains the key, never the key itself" in done.stderr
     assert "realkey" not in done.output.casefold()
 
 
@@ -144,5 +144,5 @@ def test_a_key_that_another_machine_does_not_have_is_an_error_there(monkeypatch:
     server = judge_server_of(options(judge_url="http://h/v1", judge_key_env="MY_KEY", judge_remote_model="m"))
     assert server is not None
     monkeypatch.delenv("MY_KEY")
-    with pytest.raises(InputError, match="--judge-key-env MY_KEY: it is not set on"):
+    with pytest.raises(InputError, match="--judge-key-env MY_KEY: this variable is not set on"):
         server.settings()

@@ -16,11 +16,11 @@ from gradewire_cli.problems import InputError
 
 def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_of(random_rows(600, metrics=2))
-    assert "up to 25 answers in each" in render(report).decode()
+    assert "up to 25 answers for each" in render(report).decode()
     monkeypatch.setattr(page, "MAX_BYTES", 100_000)
     small = render(report)
     assert len(small) <= 100_000
-    assert re.search("up to (15|10|6|3|1) answers in each", small.decode())
+    assert re.search("up to (15|10|6|3|1) answers for each", small.decode())
 
 
 def test_hundreds_of_references_and_long_words_stay_within_the_size() -> None:
@@ -64,11 +64,11 @@ def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.
     monkeypatch.setattr(page, "MAX_BYTES", 60_000)
     small = render(report).decode()
     assert len(small.encode()) <= 60_000
-    assert "None is shown: the page would be too large." in small
+    assert "No answers are shown, because the page would be too large." in small
     assert "The 0 largest of 1,203 lines of each metric" in small
     assert "The first 0 of 3 lines are shown" in small
     monkeypatch.setattr(page, "MAX_BYTES", 10_000)
-    with pytest.raises(InputError, match="even without any answer or cell"):
+    with pytest.raises(InputError, match="even if it shows no answer or cell"):
         render(report)
 
 

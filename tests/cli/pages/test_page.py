@@ -31,8 +31,8 @@ def test_everything_said_of_an_answer_is_there() -> None:
         "Question who was it, 0?",
         "Leonardo da Vinci ← matched by smile",
         "sentence 0.100, keyword 0.100, exact 1.000, lexical 0.100, best_window “leonardo da vinci”, bin 5; TRUNCATED",
-        "Marked: the window of smile.",
-        "The window of smile was not found in the text.",
+        "Marked: the best window of smile.",
+        "The best window of smile was not found.",
         "smile TIMEOUT 1 id-3: the deadline passed; send it again It was Leonardo da Vinci, they say.",
         "smile:v1/1?model=tiny@53aa51172d14&sentence_weight=0.3",
     ):
@@ -85,10 +85,10 @@ def test_annotators_unlabelled_rows_and_notes_stand_in_the_headline() -> None:
     text = " ".join(
         Elements(page_of(simple_rows(), annotators=annotators, unlabelled=17, notes=["Made up."])).text.split()
     )
-    assert "Left out: no label 17" in text
+    assert "Skipped: no label 17" in text
     assert "Krippendorff's alpha, nominal 0.5" in text  # 1 - 7 * 2 / (2 * (3 * 5)) = 0.533
     assert "Cohen's kappa, annotators 1 and 2, 4 rows 0.5" in text  # p_o = 3/4, p_e = 1/8 + 3/8
-    assert "further pairs" not in text
+    assert "more pairs" not in text
     assert "Made up." in text
 
 
@@ -96,7 +96,7 @@ def test_of_many_pairs_of_annotators_the_first_few_stand_in_the_headline() -> No
     annotators = annotator_agreement(ratings_of([[1, 1, 0, 1, 0], [0, 0, 1, 1, 0]]), resamples=50)
     text = " ".join(Elements(page_of(simple_rows(), annotators=annotators)).text.split())
     assert text.count("Cohen's kappa, annotators") == 6
-    assert "Cohen's kappa, further pairs 4, not shown" in text
+    assert "Cohen's kappa, more pairs 4, not shown" in text
 
 
 def test_a_group_that_is_the_data_set_again_is_neither_offered_nor_said_twice() -> None:
@@ -212,7 +212,7 @@ def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_
     text = " ".join(Elements(page_of(rows[:60], resamples=20)).text.split())
     overview = text.split("What the columns mean")[0]
     assert "Pearson of each metric, all rows, with its 95 % interval" in overview
-    assert "mean of the cells; where the mean has no interval, the value over all rows with its 95 % int" in overview
+    assert "mean of the cells; if the mean has no interval, also the value over all rows with its 95 % int" in overview
     assert re.search(r"0\.\d{3} all rows 0\.\d{3} \(", overview)
     bare = " ".join(Elements(page_of(rows[:30], resamples=20)).text.split())
     assert "Pearson of each metric, mean of the cells" in bare
@@ -222,7 +222,7 @@ def test_small_cells_show_all_rows_with_their_intervals_and_only_intervals_that_
 def test_labels_outside_0_to_1_have_no_roc_and_no_side() -> None:
     rows = [replace(row, label=row.label * 10) for row in random_rows(60, metrics=1)]
     text = page_of(rows)
-    assert "No ROC curve: it needs labels in [0, 1]" in text
+    assert "No ROC curve, because it needs labels in [0, 1]" in text
     assert "No calibration curve" in text
     assert 'class="label "' in text
 

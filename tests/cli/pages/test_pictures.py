@@ -119,7 +119,7 @@ def test_a_file_elsewhere_is_linked_and_not_embedded(album: Album, tmp_path: Pat
     for named in ("../private.png", str(tmp_path / "private.png"), "link.png"):
         found = shown(album, named)
         assert (found.source, found.link) == ("", "../private.png")
-        assert "outside the folder" in found.note
+        assert "outside the input's folder" in found.note
     assert album.embedded_characters == 0
 
 

@@ -252,7 +252,7 @@ def test_a_group_without_scores_is_not_told_to_have_other_questions(score: Any) 
         (("--group-by", "modle"), "no column for --group-by modle (looked for modle)"),
         (("--group-by", "model", "--map", "model=system"), "no column 'system'"),
         (("--group-by", ","), "write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN"),
-        (("--group-by", "model+model"), "a column stands there twice"),
+        (("--group-by", "model+model"), "names a column twice"),
         (("--baseline", "big"), "--baseline needs --group-by"),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(comman
     assert (mine.auto.judge_budget, mine.auto.HasField("risk")) == (0.3, False)
     assert (own.auto.risk, own.auto.HasField("judge_budget")) == (0.2, False)
     both = command("score", file, *metrics, "--judge-budget", "0.3", "--risk", "0.1", stub=stub)
-    assert "--judge-budget stands in place of --risk" in both.output
+    assert "--judge-budget and --risk exclude each other" in both.output
     for line in ("smile", "auto?risk=0.2"):
         none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
         assert "--risk needs an auto without risk and judge_budget" in none.output
@@ -185,8 +185,8 @@ def test_what_is_counted_exactly_is_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        ((), "price unknown (give --judge-input-price and --judge-output-price, for a million tokens)"),
-        (PRICES[:2], "price unknown (give --judge-output-price, for a million tokens)"),
+        ((), "price unknown (give --judge-input-price and --judge-output-price per million tokens)"),
+        (PRICES[:2], "price unknown (give --judge-output-price per million tokens)"),
         (("--judge-input-price", "0", "--judge-output-price", "0"), "price about 0, estimated"),
     ],
 )
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     for arguments, said in (
         (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run estimates all rows and cannot be combined with --res"),
-        (("--judge-input-price", "nan"), "nan is no finite number"),
+        (("--judge-input-price", "nan"), "nan is not a finite number"),
         (("--judge-input-price", "-1"), "--judge-input-price"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
         (("--metrics", "judge_verdict?image=true"), "--dry-run cannot estimate image=true"),

@@ -115,15 +115,15 @@ def test_prompts_of_one_metric_are_told_apart_by_name(command: Command, tmp_path
     labels = list(read_rows(done.stdout)[0]["scores"])
     assert [label.partition("@")[0] for label in labels] == ["lave?prompt=mine/3", "lave?prompt=mine/4"]
     refused = command("score", file, "--metrics", "lave", *both, stub=stub)
-    assert (refused.exit_code, "are both for lave: say which" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "are both for lave. Choose one" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("text", "metrics", "said"),
     [
-        (PROMPT, "smile,judge_grade", "it is mine/3 for lave, which is not among --metrics"),
-        (PROMPT, "lave?prompt=lave/1", "or says another prompt there"),
-        (PROMPT, "lave?prompt=mine/3@00000000", "or says another prompt there"),
+        (PROMPT, "smile,judge_grade", "prompt mine/3 is for lave. Add this metric to --metrics"),
+        (PROMPT, "lave?prompt=lave/1", "if that names a different prompt"),
+        (PROMPT, "lave?prompt=mine/3@00000000", "if that names a different prompt"),
         ("metric = ", "lave", "is not TOML"),
         ('metric = "lave"', "lave", "lacks its name: write name ="),
         ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "lacks its version"),

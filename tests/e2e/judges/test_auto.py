@@ -97,7 +97,7 @@ def parts_of(client: Client, metric: Auto) -> list[AutoParts]:
 
 def test_the_command_fits_prints_and_stores(correctness: Result) -> None:
     assert correctness.exit_code == 0, correctness.output
-    for title in ("Bands, each with the probability 0.9", "Held-out check: fitted on half a, read on half b"):
+    for title in ("Bands, each valid with probability 0.9", "Held-out check: fitted on half a, measured on half b"):
         assert title in correctness.stdout
     assert "The judge compared with exact_match and correctness" in correctness.stdout
     assert "stored with all-MiniLM-L6-v2: fitted for auto/1" in correctness.stdout

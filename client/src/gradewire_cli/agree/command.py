@@ -52,23 +52,23 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """Return the pairs to compare; raises InputError for an unknown metric, or a pair of equal ones."""
+    """Return the metric pairs to compare; raises InputError for an unknown metric, or a pair of equal metrics."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
-            raise InputError(f"--compare {' '.join(given)}: name two different metrics")
+            raise InputError(f"--compare {' '.join(given)} names one metric twice. Name two metrics")
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
     return list(dict.fromkeys([*named, *rest]))
 
 
 def _optional_tables(result: AgreementResult) -> list[str]:
-    """Return a line on tables that the short view leaves out."""
+    """Return a line that names the tables that the short view omits, if there are any."""
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")
     if result.annotators is not None:
         names.append("pairs of annotators")
-    return [f"further tables ({', '.join(names)}): use --all-tables"] if names else []
+    return [f"more tables with --all-tables: {', '.join(names)}"] if names else []
 
 
 @command("agree", statistics=", ".join(ALL_STATISTICS))
@@ -90,10 +90,10 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 def agree_command(
     ctx: click.Context, /, *, statistics: Sequence[Statistic], levels: Sequence[Level], details: bool, **options: Any
 ) -> None:
-    """Score the answers of FILE and compare the scores with its human labels.
+    """Score the answers in FILE and compare the scores with the file's human labels.
 
-    Prints the --statistics of each metric with 95 % intervals, over all rows and as the mean over data sets and models.
-    Use --group-by or --all-tables to print them for each data set and model. Failed rows are only counted.
+    Prints each metric's --statistics with 95 % intervals: over all rows, and as the mean over data sets and models.
+    Use --group-by or --all-tables to print them for each data set and model. Failed rows are counted but not compared.
     """
     run, report = labelled_run_of(options), options["html"]
     if run.against and report is not None:

@@ -1,4 +1,4 @@
-"""The result of `agree`, computed once for tables, JSON and page."""
+"""Compute the result of `agree` once, for tables, JSON and the HTML page."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        by_verdict: The rows with the verdicts of an evaluator that replaces annotators as labels.
-        annotators: Agreement among annotators; None if no row has several.
-        systems: Means by model and system-level ranks, by data set and over all rows; empty for a single model.
-        accuracies: The models' accuracy by each metric and by the evaluator that replaces annotators; None if
-            annotators labelled the rows, or the evaluator gives no verdicts.
+        by_verdict: The same rows, but if an evaluator replaces annotators, its verdicts are the labels.
+        annotators: Agreement among annotators. None if no row has several annotators.
+        systems: Means by model and system-level ranks, by data set and over all rows. Empty for a single model.
+        accuracies: The models' accuracy according to each metric and to the evaluator that replaces annotators. None if
+            annotators labelled the rows, or the evaluator returns no verdicts.
     """
 
     run: LabelledRun
@@ -50,11 +50,11 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Texts that name the annotators, or the evaluator that replaces them."""
+        """Words for the annotators, or for the evaluator that replaces them."""
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
-        """Return the accuracy of a metric's verdicts with and without uncertain ones; None if none is uncertain."""
+        """Return the accuracy with and without a metric's uncertain verdicts, or None if no verdict is uncertain."""
         return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
@@ -68,10 +68,10 @@ def compute_agreement(
 ) -> AgreementResult:
     """Compute the statistics of the collected rows.
 
-    `pairs` returns the pairs of metric labels to compare, with the statistics `compared`.
+    `pairs` returns the pairs of metric labels to compare, and `compared` are the statistics to compare them by.
 
     Raises:
-        InputError: There is nothing to judge, or scipy is not installed.
+        InputError: No row can be compared, or scipy is not installed.
     """
     from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy loads slowly
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
@@ -104,7 +104,7 @@ def compute_agreement(
 
 
 def agreement_document(result: AgreementResult) -> dict[str, Any]:
-    """Return all results for `write_json`."""
+    """Return all results as a JSON document."""
     judged = described_run(result.run, result.labelled)
     draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
@@ -132,7 +132,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """Return the cell with its statistics as further fields."""
+    """Return the cell's fields, with each statistic as a field."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

@@ -1,8 +1,8 @@
-"""`python -m gradewire_cli.agree.scored_rows`: report on rows that were scored elsewhere.
+"""`python -m gradewire_cli.agree.scored_rows`: write an agreement page for rows that are already scored.
 
-Standard input has lines of ``{"row": {…}, "scores": {…}}``: a row of a file, and its scores as `gradewire score`
-writes them. Standard output gets the page of `gradewire agree --html`. The HTTP gateway runs this for its page.
-Errors about rows go to standard error, with exit code 2.
+Standard input contains lines of ``{"row": {…}, "scores": {…}}``: an input row, and its scores in the format of
+`gradewire score`. The program writes the page of `gradewire agree --html` to standard output. The HTTP gateway runs it
+for the gateway's web page. Errors about rows go to standard error, with exit code 2.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""Niceness of this program, so that the server on the same cores goes first."""
-_FIRST_TO_GO = Path("/proc/self/oom_score_adj")
-_MOST_CPU_S = 600
-"""Limit of computing time in seconds, in case the gateway dies before it ends this program."""
+"""Niceness of this program, which gives priority to a server on the same cores."""
+_OOM_SCORE_ADJUSTMENT = Path("/proc/self/oom_score_adj")
+_MAX_CPU_S = 600
+"""Maximum CPU time in seconds, in case the gateway dies and cannot stop this program."""
 _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """Return the page for these lines, made in an empty folder; raises click.ClickException."""
+    """Return the page for these input lines, using an empty folder for files; raises click.ClickException."""
     given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if not given:
         raise InputError("no rows on standard input")
-    # Relative names: errors and the page may show them, but not the folder.
+    # Use relative names, because errors and the page may show file names but must not show the folder.
     rows, scores, page = Path("rows.jsonl"), Path("scores.jsonl"), Path("report.html")
     arguments = [str(rows), "--scores", str(scores), "--html", str(page), "--quiet"]
     with contextlib.chdir(folder):
         rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
         _write_scores(scores, arguments, given)
-        with contextlib.redirect_stdout(io.StringIO()):  # drop the tables for a terminal
+        with contextlib.redirect_stdout(io.StringIO()):  # drop the terminal's tables
             agree_command.main(arguments, prog_name="gradewire agree", standalone_mode=False)
         return page.read_bytes()
 
 
 def _write_scores(path: Path, arguments: Sequence[str], given: Sequence[Mapping[str, Any]]) -> None:
-    """Write the scores with the digests of the rows as the command reads them."""
+    """Write the scores, with the digest that the command computes for each row."""
     with agree_command.make_context("agree", list(arguments)) as context:
         run = labelled_run_of(context.params)
     with path.open("w") as file:
@@ -75,7 +75,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Return whether a value has the fields of a result with their types; it comes from an untrusted client."""
+    """Return True if a value, which an untrusted client sent, has a result's fields with the right types."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return False
     warnings = value.get("warnings", [])
@@ -95,19 +95,19 @@ def _is_score(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _stand_back() -> None:
-    """Give the server priority for computing time and memory."""
+def _lower_priority() -> None:
+    """Give the server priority for CPU time and memory."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
-    most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
+    most = _MAX_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MAX_CPU_S)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    if _FIRST_TO_GO.exists():  # Linux only
-        _FIRST_TO_GO.write_text("1000")
+    if _OOM_SCORE_ADJUSTMENT.exists():  # Linux only
+        _OOM_SCORE_ADJUSTMENT.write_text("1000")
 
 
 def main() -> None:
-    """Read rows, compute, write the page."""
-    _stand_back()
+    """Read rows from standard input, and write the page to standard output."""
+    _lower_priority()
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:
             page = report_of(sys.stdin.buffer.read(), Path(folder))

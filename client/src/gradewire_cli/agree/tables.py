@@ -1,4 +1,4 @@
-"""Show agreement as tables, notes and a page: rows, data sets, models, groups, ranks of models."""
+"""Show agreement with labels as tables, notes and a page."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def agreement_tables(
     details: bool,
     intervals: bool,
 ) -> Iterator[Table]:
-    """Yield the headline, a table for each statistic and level, and paired differences.
+    """Yield the table over all rows, a table for each statistic and level, and paired differences.
 
-    A single metric, and with `details` each of several, also has a table of all statistics for each level. With
-    `intervals`, tables of several metrics show their intervals.
+    For a single metric, and with `details` for every metric, also yield a table of all statistics for each level. With
+    `intervals`, tables of several metrics show the intervals.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
@@ -74,10 +74,10 @@ def agreement_tables(
 
 
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
-    """Return positions of the metric's cells by level title ("data set and model"), in order.
+    """Return the positions of the metric's cells by level title ("data set and model"), in order.
 
-    Levels that would repeat the cells are missing: with one model, the cells are the data sets. A single cell equals
-    all rows and is left out.
+    Omits a level that would repeat the cells. For example, with one model each data set is a cell. Omits a single cell
+    too, because it equals all rows.
     """
     there = {cell.level for cell in metric.cells}
     wanted = set(levels)
@@ -98,7 +98,7 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a line for each statistic, to fit a narrow terminal."""
+    """Yield a table with a line for each statistic, which fits a narrow terminal."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -116,7 +116,7 @@ def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Ite
 
 
 def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield all metrics over all rows, and as means of the cells."""
+    """Yield a table of all metrics over all rows, and a table of the means over cells."""
     heads = [TITLES[statistic] for statistic in statistics]
     yield Table(
         "All rows",
@@ -125,7 +125,7 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
     )
     if (cells := _finest(metrics[0])) > 1:
         yield Table(
-            f"Mean of {cells} cells (data set and model), or of those where the statistic is defined",
+            f"Mean of {cells} cells (data set and model), without cells where the statistic is undefined",
             ["metric", *heads],
             [[metric.metric, *(cells_mean(metric.headline[name]) for name in statistics)] for metric in metrics],
         )
@@ -134,7 +134,7 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
 def _side_by_side(
     metrics: Sequence[MetricAgreement], statistic: Statistic, title: str, chosen: Sequence[int], *, intervals: bool
 ) -> Table:
-    """Return a statistic of all metrics in the chosen cells."""
+    """Return a table of one statistic for all metrics in the chosen cells."""
     written = estimated if intervals else bare
     return Table(
         f"{TITLES[statistic]} by {title}",
@@ -147,7 +147,7 @@ def _side_by_side(
 
 
 def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
-    """Return all statistics of a metric in the chosen cells, with a line for each cell."""
+    """Return a table of a metric's statistics with a line for each chosen cell."""
     cells = [metric.cells[place] for place in chosen]
     return Table(
         f"{metric.metric} by {title}",
@@ -157,7 +157,7 @@ def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: st
 
 
 def _comparisons(report: AgreementReport) -> Iterator[Table]:
-    """Yield paired differences over all rows and, with several cells, as means of these."""
+    """Yield a table of paired differences over all rows and, if there are several cells, of their means."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
         return
@@ -189,13 +189,13 @@ def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]
 
 
 def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
-    """Yield means by model (rank in brackets), then the correlations; `people` has the annotators' names."""
+    """Yield the means by model (rank in brackets), then the correlations; `people` contains words for annotators."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
-            # If the metric scored all rows, the first line already has the annotators' means.
+            # If the metric scored all rows, the first line already shows the annotators' means.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
         yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
@@ -224,7 +224,7 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """Yield sentences on what the tables of `models` models leave out."""
+    """Yield a sentence for each table that too many or too few models prevent."""
     if models > MOST_MODELS:
         yield f"no means by model and no system-level correlation: {models} models exceed the limit of {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
@@ -233,14 +233,14 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
 
 
 def optional_tables(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables of models for --all-tables."""
+    """Yield the tables by model that only --all-tables shows."""
     if result.accuracies is not None:
         yield from accuracy_tables(result.accuracies, result.people)
     yield from model_tables(result.systems, result.people)
 
 
 def headline_by_model(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables of models that are always shown: those with an evaluator that replaces annotators."""
+    """Yield the tables by model that are always shown, which need an evaluator that replaces annotators."""
     if result.accuracies is not None:
         yield from accuracy_headline(result.accuracies, result.people)
     if result.labelled.against is not None:
@@ -248,7 +248,7 @@ def headline_by_model(result: AgreementResult) -> Iterator[Table]:
 
 
 def optional_intervals(result: AgreementResult) -> list[str]:
-    """Return notes on the intervals of the tables of models."""
+    """Return notes on the intervals in the tables by model."""
     figures = list(_system_intervals(result.systems, result.people))
     if result.accuracies is not None:
         figures += accuracy_intervals(result.accuracies, result.people)
@@ -267,7 +267,7 @@ def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
-    """Yield each mean with its rank, 1 for the highest; equal means share the better rank."""
+    """Yield each mean with its rank. The highest mean has rank 1, and equal means share the better rank."""
     for mean in means:
         if math.isnan(mean.value):
             yield estimated(mean)
@@ -287,7 +287,7 @@ def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> It
 
 
 def abstention_lines(result: AgreementResult) -> Iterator[str]:
-    """Yield the number of uncertain verdicts of each metric, with the accuracy of the others and of all."""
+    """Yield each metric's number of uncertain verdicts, and its accuracy without and with these verdicts."""
     for label in result.rows.verdicts:
         if (found := result.abstention(label)) is not None:
             yield (
@@ -298,16 +298,19 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """Yield a line on agreement among annotators, with `pairs` also by pair; nothing if no row has several."""
+    """Yield a line on agreement among annotators, with `pairs` also by pair of annotators.
+
+    Yields nothing if no row has several annotators.
+    """
     if annotators is None:
         return
     alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
     line = (
-        f"annotators: {annotators.items} rows with at least two of up to {annotators.annotators}; "
+        f"annotators: {annotators.items} rows with at least two labels, from up to {annotators.annotators} annotators; "
         f"Krippendorff's alpha {alphas}"
     )
     if pairs:
-        # Kappa of the column pairs with most rows, and the number of further pairs.
+        # Show kappa for the column pairs with most rows, then the number of remaining pairs.
         kappas = [
             f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
             for pair in annotators.pairs[:SHOWN_PAIRS]
@@ -321,21 +324,21 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """Yield the statistics that are undefined in some cells, because scores or labels are all equal there."""
+    """Yield a line on statistics that are undefined in some cells because all scores or labels there are equal."""
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
-    # Without verdicts a metric has no accuracy anywhere, so no mean leaves a cell out.
+    # A metric without verdicts has no accuracy in any cell, so its mean omits no cell.
     listed = ", ".join(
         f"{TITLES[statistic]} in {count} of {len(cells)} cells"
         for statistic, count in counts.items()
         if 0 < count < len(cells)
     )
     if listed:
-        yield f"{metric.metric}: undefined and left out of the cells' mean: {listed}"
+        yield f"{metric.metric}: the cells' mean omits undefined values: {listed}"
 
 
 def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the HTML page of a run that kept its rows; raises InputError on failure."""
+    """Write the run's HTML page; raises InputError on failure. The run must have kept its rows."""
     run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,

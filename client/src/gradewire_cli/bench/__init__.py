@@ -1,1 +1,1 @@
-"""`gradewire bench`: published tables of evaluators on your rows, and load on a server."""
+"""`gradewire bench`: reproduce papers' tables on your rows, and load-test a server."""

@@ -1,4 +1,4 @@
-"""`gradewire bench accuracy` and `knvqa`: each metric's verdicts compared with annotators', by model."""
+"""`gradewire bench accuracy` and `knvqa`: compare each metric's verdicts with annotators' verdicts, by model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
-# SMILE's paper cuts continuous scores where its own bins begin to count as right (appendix: 0.67).
+# Default cut: SMILE's paper counts continuous scores from 0.67 as right, like the bins that it calls right (appendix).
 _CUT = 2 / 3
 
 _Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
@@ -42,10 +42,10 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        labelled: The rows, and counts of those left out.
+        labelled: The rows, and the numbers of skipped rows.
         judged: The rows as arrays, with verdicts from cuts if there are any.
-        cuts: The lowest right score, by metric; metrics with their own verdict have no cut.
-        evaluator_cut: The cut of the evaluator that replaces annotators.
+        cuts: The lowest score that counts as right, by metric. Metrics that return verdicts have no cut.
+        evaluator_cut: The cut of the evaluator that replaces annotators, or None.
     """
 
     run: LabelledRun
@@ -56,10 +56,12 @@ class VerdictRows:
 
     @classmethod
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
-        """Score the rows; `cut` applies to metrics without a verdict that --cut does not name, None: they get none.
+        """Score the rows, and apply cuts to metrics without verdicts.
+
+        `cut` is the cut of metrics that --cut does not name. None means that these metrics get no verdicts.
 
         Raises:
-            click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither a verdict
+            click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither verdicts
                 nor a cut.
         """
         run = labelled_run_of(call.options)
@@ -67,7 +69,7 @@ class VerdictRows:
         cut = given.pop("", cut)
 
         def cuts_of(labels: Sequence[str]) -> dict[str, float]:
-            """Return cuts by label; --against names the evaluator's cut."""
+            """Return cuts by label, including the cut of the evaluator that --against names."""
             named = [*labels, run.against] if run.against else labels
             return {label_named(named, name, "--cut"): each for name, each in given.items()}
 
@@ -78,7 +80,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # CIDEr ranges up to 10, and its paper defines no right score, so a cut for similarities does not apply.
+            # A cut for similarities does not suit CIDEr, which ranges up to 10 and whose paper calls no score right.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
@@ -86,7 +88,7 @@ class VerdictRows:
 
     @property
     def people(self) -> People:
-        """Texts that name the annotators."""
+        """Words for the annotators, or for the evaluator that replaces them."""
         return self.labelled.people
 
     def result(
@@ -97,7 +99,7 @@ class VerdictRows:
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
     ) -> TableResult:
-        """Return the tables with notes on the rows; the JSON file includes `values`."""
+        """Return the tables with notes on the rows, and with `values` for the JSON file."""
         labelled, notes = self.labelled, []
         metrics = described_tallies(labelled.tallies)
         for label, tally in labelled.tallies.items():
@@ -127,7 +129,7 @@ class VerdictRows:
 
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
-    """Add --cut; `default` describes metrics that it does not name."""
+    """Return --cut; `default` describes the cut of metrics that --cut does not name."""
     return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 
@@ -140,7 +142,7 @@ def _cuts(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             cuts[label] = math.nan
         if not math.isfinite(cuts[label]):
-            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, for example --cut rouge_l=0.5")
+            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, e.g. --cut rouge_l=0.5")
     return cuts
 
 
@@ -149,8 +151,8 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
         return named
     if cut is None or against.label.startswith(Cider.name):
         raise InputError(
-            f"--against {against.name}: this metric has no verdicts. Use --cut '{against.name}=SCORE' to say "
-            "from which score an answer is right"
+            f"--against {against.name}: this metric returns no verdicts. Give the lowest score of a right answer with "
+            f"--cut '{against.name}=SCORE'"
         )
     return cut
 
@@ -169,7 +171,7 @@ def _compute_accuracy(call: TableCall) -> TableResult:
 accuracy_command = table_command(
     "accuracy",
     labelled_run_options,
-    cut_option("2/3 for metrics without verdicts, cider has none"),
+    cut_option("2/3 for metrics without verdicts, except cider"),
     compute=_compute_accuracy,
     has_headline=True,
 )
@@ -187,14 +189,14 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Return positive rate and accuracy; for a single model, a narrow table with a line for each evaluator."""
+    """Return tables of positive rate and accuracy, or for a single model one narrow table by evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]
     rows: list[list[Cell]] = [
         [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
     ]
-    title = f"Verdicts over {human.rows} rows: share called right, and agreement with {people.several}"
+    title = f"Verdicts on {human.rows} rows: share called right, and agreement with {people.several}"
     heads = ["evaluator", *(TITLES[name] for name in _NARROW)]
     return [Table(title, heads, [*rows, [people.all_rows, estimated(human.human_rate), "", ""]])]
 
@@ -253,7 +255,7 @@ def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[
         ["rows", *(count(model.rows) for model in models)],
         ["right", *(estimated(model.human_rate) for model in models)],
         ["rank", *(_ranked(model.human_rank) for model in models)],
-        ["words an answer", *(measured(model.mean_length_words, digits=1) for model in models)],
+        ["words per answer", *(measured(model.mean_length_words, digits=1) for model in models)],
     ]
 
 

@@ -1,4 +1,4 @@
-"""`gradewire bench ave`: alignment, consistency and generalization of evaluators on the AVE benchmark."""
+"""`gradewire bench ave`: measure evaluators' alignment, consistency and generalization on the AVE benchmark."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from gradewire_cli.results.tallies import MetricTally
 
 _NO_DATASET = "(none)"
-# AVE has four data sets, but a file may have any number with any names.
+# AVE has four data sets, but a file may contain any number of data sets with any names.
 _SHOWN_DATASETS = 20
 _NAME_CHARACTERS = 40
 
 
 def _compute(call: TableCall) -> TableResult | None:
     options, baseline = call.options, call.options["baseline"]
-    # The sample file replaces the input options.
+    # Input options apply to the sample file, which this command itself reads, so drop them here.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     where = call.source.options.where
     file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])
     if options["items"] is not None:
         write_items(options["items"], file.samples)
-        click.echo(f"{len(file.samples)} samples written as items to {options['items']}", err=True)
+        click.echo(f"wrote the items of {len(file.samples)} samples to {options['items']}", err=True)
         return None
 
     def baseline_among(labels: Sequence[str]) -> str | None:
@@ -92,7 +92,7 @@ def _headline(
 ) -> Iterator[Table]:
     """Yield the paper's table, and the gains over a baseline if there is one."""
     yield Table(
-        "Alignment with annotators (Spearman by part, and their mean), consistency, generalization",
+        "Alignment with annotators (Spearman by part, and their mean), consistency and generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
         [
             [
@@ -105,7 +105,7 @@ def _headline(
     )
     if gains:
         yield Table(
-            f"Difference from {baseline}, on samples that both scored",
+            f"Difference from {baseline}, on samples that both evaluators scored",
             ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "consistency / spread"],
             [
                 [
@@ -121,7 +121,7 @@ def _headline(
 def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
     datasets = list(dict.fromkeys(name for each in found.values() for name in each.datasets))[:_SHOWN_DATASETS]
     return Table(
-        "Alignment by data set, consistency of scores divided by their spread, samples",
+        "Alignment by data set, consistency of scores divided by their spread, and numbers of samples",
         ["evaluator", *map(_named, datasets), "consistency / spread", "samples", "failed by part"],
         [
             [
@@ -143,9 +143,9 @@ def _notes(
     yield from (tally.summary(label) for label, tally in tallies.items())
     every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
-        yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
+        yield f"no alignment, because all {len(every.labels)} samples have the grade {every.labels[0]:g}"
     elif len(set(every.datasets)) < 2:
-        yield "no generalization: it is the variance between data sets, but there is only one (column dataset)"
+        yield "no generalization, which needs at least two data sets (column dataset)"
     for label, each in found.items():
         for part, why in _undefined(by_evaluator[label], each):
             yield f"{label} has no value for part {part}: {why}"
@@ -155,7 +155,7 @@ def _notes(
             why = f"all scores or grades of a part are equal in {_named(silent[0])}{others}"
             yield f"{label} has no generalization: {why}"
     if (further := len(set(every.datasets)) - _SHOWN_DATASETS) > 0:
-        yield f"{further} further data sets are only in the file of --json"
+        yield f"{further} more data sets are only in the --json file"
 
 
 def _named(dataset: str) -> str:
@@ -171,7 +171,7 @@ def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]
             yield part, "no sample has a score"
         elif varied and math.isnan(found.parts[place].value):
             equal = scored.min() == scored.max()
-            yield part, f"all scores are {scored[0]:.4g}" if equal else "the scored samples all have the same grade"
+            yield part, f"all scores are {scored[0]:.4g}" if equal else "all scored samples have the same grade"
 
 
 def _intervals(

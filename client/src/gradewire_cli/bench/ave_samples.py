@@ -1,4 +1,4 @@
-"""Samples of the AVE benchmark with their scores: an answer, its descriptions, and alternative references."""
+"""Read the AVE benchmark's samples (an answer, its descriptions, and alternative references), and score them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
-# Each description is scored as a text; AVE has three.
+# Maximum number of descriptions in a sample, because each is scored separately. AVE has three.
 MOST_DESCRIPTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class AveSample:
-    """A graded answer, with the question and answer in other forms.
+    """A graded answer, with rewritten versions of the answer and the references.
 
     Attributes:
-        number: Position in the file among the readable samples, from 0.
-        descriptions: The answer as sentences; empty without part 2.
-        shifted_references: The references in another form; empty without part 3.
-        label: Human grade on any scale; None without one.
-        told_apart: Further columns that distinguish questions with the same words.
-        chosen: Whether the options select the sample and it has a label.
+        number: Index among the file's readable samples, from 0.
+        descriptions: Part 2, the answer rewritten as sentences. Empty if the sample lacks part 2.
+        shifted_references: Part 3, the references rewritten. Empty if the sample lacks part 3.
+        label: Human grade on any scale, or None.
+        told_apart: Additional columns that distinguish questions with the same words.
+        chosen: True if the options select the sample and it has a label.
     """
 
     number: int
@@ -59,7 +59,7 @@ class AveSample:
     chosen: bool
 
     def items(self) -> Iterator[dict[str, Any]]:
-        """Yield the texts to score as rows of a labelled file."""
+        """Yield the items to score, as rows of a labelled file."""
         yield self._item(1, self.references, self.prediction)
         for place, description in enumerate(self.descriptions, 1):
             yield self._item(2, self.references, description, f".{place}")
@@ -85,7 +85,7 @@ class AveFile:
     """The samples of a file.
 
     Attributes:
-        left_out: Rows and samples that no value includes.
+        left_out: Numbers of skipped rows and samples, by reason.
     """
 
     columns: Columns
@@ -104,7 +104,8 @@ class AveFile:
         """Read a file.
 
         Raises:
-            InputError: No sample can be judged, or no row has a named column; the message lists the columns.
+            InputError: No sample can be scored, or no row contains a column that an option names. The message lists the
+                file's columns.
         """
         found = cls(columns=columns)
         present: dict[str, None] = {}
@@ -122,18 +123,18 @@ class AveFile:
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):
             raise InputError(
-                f"no sample can be judged: {'; '.join(found.sentences()) or 'the file has none'}"
-                f" (its columns: {', '.join(map(printable, present)) or 'none'}). Use --map FIELD=COLUMN to name others"
+                f"no sample can be scored: {'; '.join(found.sentences()) or 'the file has none'}"
+                f" (columns: {', '.join(map(printable, present)) or 'none'}). Choose columns with --map FIELD=COLUMN"
             )
         return found
 
     @property
     def chosen(self) -> list[AveSample]:
-        """The samples that values include."""
+        """The samples to measure."""
         return [sample for sample in self.samples if sample.chosen]
 
     def sentences(self) -> list[str]:
-        """Return sentences on what was left out, with reasons."""
+        """Return sentences on skipped rows and missing parts, with reasons."""
         sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
@@ -144,7 +145,7 @@ class AveFile:
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample, and why values exclude it, or ""; raises ValueError if the row cannot be read."""
+    """Return a sample, and the reason to exclude it ("" for none); raises ValueError if the row cannot be read."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }
@@ -179,20 +180,20 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return a field's texts: from all its columns if --map names several, else from the first one with texts."""
+    """Return a field's strings: from all columns if --map names several, else from the first column with strings."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
     cell = unpacked(cell)
-    # The keys of a mapping are descriptions or annotators.
+    # A mapping's keys name descriptions or annotators, so only the values matter.
     entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
     return tuple(str(entry) for entry in entries if _is_text(entry))
 
 
 def _is_text(entry: Any) -> bool:
-    """Return whether an entry is a non-blank text or a number; NaN means a missing text."""
+    """Return True if an entry is a non-blank string or a finite number; NaN means a missing string."""
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
@@ -206,9 +207,9 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Write all samples as one item per line, as a labelled file for `gradewire score`.
+    """Write all samples' items, one per line, as a labelled file for `gradewire score`.
 
-    Includes samples that are not chosen, so that the choice does not change an item's line.
+    Includes samples that are not chosen, so that the options do not change an item's line number.
     """
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
@@ -225,7 +226,7 @@ def ave_scores(
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
 ) -> tuple[dict[str, AveRows], LabelledRows]:
-    """Score the chosen samples or read their scores; return them by evaluator, and the labelled items."""
+    """Score the chosen samples or read their scores; return the scores by evaluator, and the labelled items."""
     with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)
@@ -237,7 +238,7 @@ def ave_scores(
     chosen = file.chosen
     parts = [[item["part"] for item in sample.items()] for sample in chosen]
     most = max(map(len, parts))
-    # For each item: sample, part, and position among the sample's items.
+    # Index of each item: the sample, the part, and the position among the sample's items.
     places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
     for label, scores in judged.scores.items():

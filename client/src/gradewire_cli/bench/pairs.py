@@ -1,4 +1,4 @@
-"""`gradewire bench pairs`: agreement of evaluators with annotators' preferences between two answers."""
+"""`gradewire bench pairs`: measure evaluators' agreement with annotators who prefer one of two answers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ class Pair:
     """Two answers to one question.
 
     Attributes:
-        position: Readable position.
-        choices: Choices by evaluator; None if it made none.
-        responses: The two answers; None if the file lacks one.
-        item: Question ("" without one) and references, which may be empty.
-        instruction_key: A key that pairs on the same question share (`question_key_of`); else the pair's own.
+        position: The pair's place in the file, for messages.
+        choices: Choices by evaluator. None means that the evaluator made no choice.
+        responses: The two answers, or None if the file lacks an answer.
+        item: The question and the references, which may be empty.
+        instruction_key: A key that pairs on the same question share (`question_key_of`), or a unique key without a
+            question.
     """
 
     index: int
@@ -61,7 +62,7 @@ class Pair:
 
 @dataclass(slots=True)
 class PairFile:
-    """The pairs with votes in a file, and counts of the others."""
+    """A file's pairs with votes, and the numbers of skipped pairs by reason."""
 
     pairs: list[Pair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -71,7 +72,7 @@ class PairFile:
         """Read records.
 
         Raises:
-            InputError: No pair has votes; the message lists the columns.
+            InputError: No pair has votes. The message lists the columns for votes.
         """
         found = cls()
         for record, fields in fields_of(records, found.left_out):
@@ -87,7 +88,7 @@ class PairFile:
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Return the choices of each evaluator in the file; None if it made none."""
+        """Return each evaluator's choices in file order. None means that the evaluator made no choice."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
@@ -154,7 +155,7 @@ def _compute(call: TableCall) -> TableResult:
         intervals=_intervals(report),
         left_out=[
             *found.left_out.sentences("pairs"),
-            *(f"{number} pairs left out: {why}" for why, number in kinds.items() if number),
+            *(f"skipped {number} pairs: {why}" for why, number in kinds.items() if number),
         ],
         document={
             "file": call.source.name,
@@ -182,7 +183,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
         choices=choices,
-        # The baseline of the longer answer needs the lengths of all pairs.
+        # The baseline "longer answer" needs the lengths of all answers.
         lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
         instructions=[pair.instruction_key for pair in pairs],
     )
@@ -217,12 +218,12 @@ def _table(report: PreferenceReport) -> Table:
 async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """Return float64[pairs, 2] by label, the scores of both answers (NaN if missing); and the server's version."""
+    """Return both answers' scores by label, float64[pairs, 2] with NaN if missing, and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
-        raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores need")
+        raise InputError(f"--metrics: {missing.position} lacks an answer or references, so it cannot be scored")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
-        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which a file of pairs does not provide")
+        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave it out")
     columns: dict[str, NDArray[np.float64]] = {}
 
     def take(batch: Sequence[ScoredRow]) -> None:

@@ -1,4 +1,4 @@
-"""The engine for tables of papers: papers.toml describes each, and a function computes it."""
+"""Build the commands for papers' tables: papers.toml describes each table, and a function computes it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of fields; the first one in a row counts.
+    """Columns that may contain each field. The first column that a row contains is used.
 
     Attributes:
-        spread: Fields that --map may read from several columns, one value in each.
+        spread: Fields that --map may read from several columns, one value from each.
+        named: Columns by field that --map names. They replace the usual columns.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -59,10 +60,10 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns as help text."""
-        return f"\b\nColumns of FILE by field: the first name that a row has wins.\n{column_lines(self.usual)}\n"
+        return f"\b\nColumns that may contain each field. The first in a row is used.\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
-        """Return the columns with FIELD=COLUMN of --map; raises click.UsageError if a pair is invalid."""
+        """Return the columns after applying --map FIELD=COLUMN; raises click.UsageError if a pair is invalid."""
         named = {
             name: tuple(column.split(",")) if name in self.spread else (column,)
             for name, column in named_columns("--map", pairs, self.usual).items()
@@ -70,16 +71,16 @@ class Columns:
         return replace(self, named=named)
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the columns of a field."""
+        """Return the columns that may contain a field."""
         return self.named.get(name, self.usual[name])
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
-        """Return the first value of a field; None without one."""
+        """Return the first value of a field, or None if the row has no value."""
         return next((fields[column] for column in self.of(name) if fields.get(column) is not None), None)
 
 
 def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Record, Mapping[str, Any]]]:
-    """Yield readable records with their fields; counts the others."""
+    """Yield readable records with their fields, and count unreadable records."""
     for record in records:
         if record.fields is None:
             left_out.add("the row cannot be read", record.position)
@@ -88,7 +89,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
 
 
 def paper_columns(name: str) -> Columns | None:
-    """Return the columns of the table; None for the columns of labelled files."""
+    """Return the columns of a table, or None if it uses the columns of labelled files."""
     paper = _PAPERS[name]
     if "columns" not in paper:
         return None
@@ -102,9 +103,9 @@ class TableCall:
     """A call of a table command.
 
     Attributes:
-        options: Option values, with the metrics of papers.toml by default.
-        columns: Columns of the table's fields; empty for labelled files.
-        transport: Replaces the connection in tests.
+        options: Option values. The default metrics come from papers.toml.
+        columns: Columns that may contain the table's fields. Empty for labelled files.
+        transport: A replacement for the connection, in tests.
     """
 
     options: Mapping[str, Any]
@@ -119,12 +120,12 @@ class TableResult:
     """The result of a table command.
 
     Attributes:
-        tables: All tables, which files always contain.
-        headline: Tables to print without --all-tables; None: all.
-        intervals: Estimates in the tables, for notes on their draws.
-        parameters: Options that affect the result, for the manifest; empty values are left out.
-        server_version: gradewire version of the server that scored; "" if nothing was scored.
-        run: The run over the rows, whose options are parameters too; None for a table without labels.
+        tables: All tables. Output files always contain all of them.
+        headline: Tables to print without --all-tables. None means all tables.
+        intervals: Estimates in the tables, for notes on the bootstrap.
+        parameters: Options that affect the result, for the manifest. Empty values are omitted.
+        server_version: gradewire version of the server that scored, or "" if nothing was scored.
+        run: The run over the rows, whose options are parameters too. None for a table without labels.
         place: The server's description if `run` is None.
     """
 
@@ -148,7 +149,7 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command for a table of papers.toml; `compute` returns None if the call needs no table."""
+    """Return the command for a table in papers.toml; `compute` returns None if the call needs no table."""
     paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:
@@ -214,7 +215,7 @@ def _manifest(name: str, result: TableResult, inputs: Sequence[str | Path], cloc
 
 
 def _run_parameters(run: LabelledRun) -> dict[str, Any]:
-    """Return the options that all tables of labelled rows share, by name."""
+    """Return the options that all tables on labelled rows share, by name."""
     return {
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
         "without_flags": sorted(run.without_flags),
@@ -226,5 +227,5 @@ def _run_parameters(run: LabelledRun) -> dict[str, Any]:
 
 
 def described_tallies(tallies: Mapping[str, MetricTally]) -> dict[str, dict[str, Any]]:
-    """Return the JSON description of each metric."""
+    """Return each metric's JSON description by label."""
     return {label: {"line": tally.line, "statuses": dict(tally.statuses)} for label, tally in tallies.items()}

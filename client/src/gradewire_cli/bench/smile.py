@@ -1,4 +1,4 @@
-"""`gradewire bench smile`: SMILE without single terms, and with other weights of its sentence term, in one scoring."""
+"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights, in one run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
-# Parts of the lexical term, with their names in results.
+# Parts of the lexical term, with their names in the table.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
 FULL = "smile"
 
@@ -50,14 +50,14 @@ def _compute(call: TableCall) -> TableResult:
             "Leave out --metrics: bench smile chooses its metrics. Use --preset, --synthetic and --model"
         )
     if options["scores"]:
-        raise click.UsageError("Leave out --scores: bench smile scores FILE with every weight")
+        raise click.UsageError("Leave out --scores: bench smile must score FILE with every weight")
     preset, tried = options["preset"] or "v1", _weights(options["weights"])
     # Standard input can be read only once, so do not look for synthetic answers in it.
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
     if set(_labels(options["against"] or "")) & set(variants.values()):
-        raise click.UsageError(f"--against {options['against']}: this is one of the variants to compare with it")
+        raise click.UsageError(f"--against {options['against']}: this metric is one of the compared variants")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     labelled = run.collect(call.transport, keeps_rows=True)
@@ -75,7 +75,7 @@ def _compute(call: TableCall) -> TableResult:
         notes=[
             *(labelled.tallies[label].summary(name) for name, label in variants.items() if name in terms),
             *([labelled.against.summary()] if labelled.against is not None else []),
-            f"all lines use the same {common} rows, which every variant scored",
+            f"all lines use the same {common} rows, which are the rows that every variant scored",
         ],
         intervals=_intervals(report),
         left_out=labelled.left_out(),
@@ -104,7 +104,7 @@ def _weights(text: str) -> list[float]:
 
 
 def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the labels of metrics; empty if they are invalid, which is reported elsewhere."""
+    """Return the labels of metrics, or () if they are invalid, which other code reports."""
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -112,7 +112,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Return metric labels by their names in tables; SMILE itself names no weight, for its weight may be fitted."""
+    """Return metric labels by their names in tables. SMILE itself gets no weight, because its weight may be fitted."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -130,7 +130,7 @@ def _written(weight: float) -> str:
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """Return the weight that the server used for SMILE itself; None if unknown."""
+    """Return the weight that the server used for SMILE itself, or None if unknown."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 
@@ -144,14 +144,14 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         results = [output["scores"][lexical] for _, output in labelled.kept]
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
-    # Different rows would make the lines incomparable.
+    # Keep only rows that all variants scored: values over different rows are not comparable.
     everywhere = ~np.isnan(list(scores.values())).any(axis=0)
     scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})
 
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
-    """Return agreement with annotators; for an evaluator in their place, AUC uses its verdicts."""
+    """Return agreement with annotators. If an evaluator replaces them, AUC uses the evaluator's verdicts."""
     against = labelled.against
     return agreement(
         rows if against is None else rows.beside_evaluator(against.verdicts()),

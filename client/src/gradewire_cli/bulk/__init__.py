@@ -1,1 +1,1 @@
-"""`gradewire bulk`: score large inputs on Ray Data, in parts that survive any process."""
+"""`gradewire bulk`: score large inputs on Ray Data, in parts that survive an interruption."""

@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray; Ctrl-C finishes the parts in work, a second one ends at once."""
+"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts; a second one stops immediately."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets to stop new parts; a second one interrupts."""
+    """Stop new parts at the first SIGINT or SIGTERM, and yield an event that it sets; interrupt at a second signal."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:
         if requested.is_set():
             raise KeyboardInterrupt
         requested.set()
-        click.echo("finishing the parts in work; press Ctrl-C again to end at once", err=True)
+        click.echo("finishing the running parts. Press Ctrl-C again to stop immediately", err=True)
         store.request_stop()
 
-    # Only the main thread receives signals; tests may use another one.
+    # Only the main thread can handle signals, but tests may run the command in a different thread.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
@@ -82,12 +82,12 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
 
 
 class StoppedError(click.ClickException):
-    """A stop at the user's request, after the parts in work are written."""
+    """A stop at the user's request, after the running parts were written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BulkJob:
-    """A run of the command; `resolve` finds its plan, metric identifiers by label, and the server's version."""
+    """A run of the command; `resolve` sets `plan`, `lines` (metric identifiers by label) and `server_version`."""
 
     source: InputFile
     metrics: MetricOptions
@@ -118,17 +118,17 @@ class BulkJob:
             self.server_version = (await client.models()).server_version
 
     def run(self) -> None:
-        """Score all missing parts, make the output of all parts, and print the summary.
+        """Score all missing parts, assemble the output from all parts, and print the summary.
 
         Raises:
-            click.ClickException: Ray, the input, an option or the server is unusable; or parts are missing.
+            click.ClickException: Ray, the input, an option or the server is unusable, or parts are missing.
             StoppedError: The user stopped the run.
         """
         self.summary.prices = self.prices if self.plan.judge_elsewhere or self.prices.are_known else None
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
-            self._check_output()  # another run may have ended meanwhile
+            self._check_output()  # another run may have finished meanwhile
             if self._is_whole():
                 self._check_whole(inputs)
                 return
@@ -141,7 +141,7 @@ class BulkJob:
         output, store, there = self.output, self.output.store, ""
         if not output.is_folder and output_exists(output.output):
             there = output.output
-        # A run without parts has nothing to lose.
+        # Without parts, a new run destroys nothing.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
         if output.options["resume"]:
@@ -151,7 +151,7 @@ class BulkJob:
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
-        """Return whether a run with --resume finds a finished output and no parts."""
+        """Return True if --resume was given and the output is complete and without parts."""
         output = self.output
         return (
             output.options["resume"]
@@ -166,7 +166,7 @@ class BulkJob:
         before = saved_run(folder, name)
         if before is None:
             raise InputError(
-                f"{output} is complete, so nothing is left to resume, but {name}, which describes its run, is missing. "
+                f"{output} is complete, but its manifest {name} is missing, so it may be from another run. "
                 "Use another OUTPUT, or --overwrite"
             )
         now = self._described(inputs, RunCounts(rows=0))
@@ -176,10 +176,10 @@ class BulkJob:
             raise InputError(f"{output} has changed since {name} was written. Use another OUTPUT, or --overwrite")
         self.summary.failed_rows, self.summary.unscored_rows = before.counts.failed, before.counts.unscored
         if not self.quiet:
-            click.echo(f"{redacted_url(output)} is complete: nothing left to score", err=True)
+            click.echo(f"{redacted_url(output)} is complete, so nothing is left to score", err=True)
 
     def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """Return the existing parts to keep, after writing the run's description."""
+        """Write the run's description, and return the existing parts that the run keeps."""
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
         if self.output.options["resume"] and (before := saved_run(store)) is not None:
@@ -206,13 +206,13 @@ class BulkJob:
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
         total = sum(rows_by_file) if not self.source.options.where else None
-        # All parts are full except each file's last one, whose size the readers report at the end.
+        # All parts are full except each file's last part, whose size the readers report at the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not self.plan.judge_elsewhere
         own_judge = here and bool(self.plan.chosen.asks_judge)
         with (
-            # Ray installs signal handlers, so ours must come after it.
+            # Ray installs signal handlers, so install ours afterwards.
             ray_session(self.output.options["ray_address"], usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
@@ -232,15 +232,15 @@ class BulkJob:
         self.output.store.forget_stop()
         if self.tally.first_problem is not None:
             problem = self.tally.first_problem.problem()
-            raise type(problem)(f"{self.tally.first_problem.error}: {self.resume_hint()}")
+            raise type(problem)(f"{self.tally.first_problem.error}. {self.resume_hint()}")
         if stopping.is_set():
-            raise StoppedError(f"interrupted; {self.resume_hint()}")
+            raise StoppedError(f"interrupted. {self.resume_hint()}")
         return ends
 
     def resume_hint(self) -> str:
-        """Return a sentence on how to continue."""
+        """Return a sentence that tells the user how to continue."""
         if RUN_NAME not in self.output.store.names():
-            return "nothing was written"
+            return "Nothing was written"
         return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}. Continue with --resume"
 
     def _end(self, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
@@ -276,7 +276,7 @@ class BulkJob:
         if not self.output.is_folder and all(found.values()):
             store.remove_all()
         elif not all(found.values()):
-            click.echo(f"rows without an answer stay in {store.display_name}. Score them again with --resume", err=True)
+            click.echo(f"{store.display_name} contains unanswered rows. Score them again with --resume", err=True)
         if not self.quiet:
             print_summary(self.summary, figures)
 
@@ -309,7 +309,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
     for metric in plan.chosen.metrics:
         if "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
             raise InputError(
-                f"{metric.name}: corpus=request counts the rows of one request, but bulk scores rows in parts. Use "
+                f"{metric.name}: corpus=request counts the rows in one request, but bulk scores rows in parts. Use "
                 "corpus=prepared (bertscore: idf=prepared)"
             )
 
@@ -326,15 +326,15 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
 @price_options
 @click.pass_context
 def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn, quiet: bool, **options: Any) -> None:
-    """Score the answers of large INPUTs on Ray Data, and write each row once to OUTPUT, whatever breaks on the way.
+    """Score the answers in large INPUTs on Ray Data, and write each row to OUTPUT exactly once, even after failures.
 
-    Workers hold an engine each, or are clients of --server; model and options are those of gradewire score, and so are
-    the scores. Needs the extra ray.
+    Each worker runs its own engine, or is a client of --server. Options and scores are the same as in gradewire score.
+    Needs the extra ray.
     """
     if len(paths) < 2:
         raise click.UsageError("name at least one INPUT, then OUTPUT")
     if STDIN in paths:
-        raise InputError("bulk reads its input more than once, which standard input does not allow. Save it to a file")
+        raise InputError("bulk reads INPUT more than once, which standard input does not allow. Save it to a file")
     output = BulkOutput.of(paths[-1], options)
     source = input_file({**options, "files": paths[:-1]})
     check_outputs(output.written, source.named_paths)
@@ -346,7 +346,7 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         prices=prices_of(options),
         quiet=quiet,
     )
-    with exit_on_interrupt(lambda: f"interrupted; {job.resume_hint()}"), one_line_errors():
+    with exit_on_interrupt(lambda: f"interrupted. {job.resume_hint()}"), one_line_errors():
         try:
             asyncio.run(job.resolve())
             job.run()

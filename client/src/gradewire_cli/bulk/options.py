@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 
 CORES_PER_WORKER: Final = 4
-"""Cores per worker. The encoder runs outside Python, and runs of one engine share its caches, so further engines only
-take memory until Python fills a core."""
+"""Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use: better to leave out small machines than to make all workers small."""
+"""Minimum share of all cores in use. Above it, ignoring small machines is better than small workers."""
 _RAY_STEPS: Final = 10_000
-"""Ray divides a core into this many units, and rounds in both directions."""
+"""Number of units into which Ray divides a core. Ray rounds up or down to a unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class Division:
     """A division of cores among workers.
 
     Attributes:
-        reserved: Cores that each worker reserves, at most `threads`, so that all workers fit at once.
+        reserved: Number of cores that each worker reserves, at most `threads`, so that all workers fit.
     """
 
     workers: int
@@ -45,7 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide cores among workers."""
+    """Divide the machines' cores among workers; None means the default, and `own_judge` a judge in each worker."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -55,32 +54,32 @@ def divided(machines: Sequence[int], *, workers: int | None, threads: int | None
 
 def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
-    # The share that each machine alone would give its workers; smaller machines get none.
+    # Try each machine's own best number of cores per worker. Smaller machines then get no worker.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
-    enough = (share for share in shares if _room(sizes, Fraction(share)) * share >= _USED * cores)
-    chosen = next(enough, max(shares, key=lambda share: _room(sizes, Fraction(share)) * share))
-    return _room(sizes, Fraction(chosen))
+    enough = (share for share in shares if _worker_capacity(sizes, Fraction(share)) * share >= _USED * cores)
+    chosen = next(enough, max(shares, key=lambda share: _worker_capacity(sizes, Fraction(share)) * share))
+    return _worker_capacity(sizes, Fraction(chosen))
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
-    """Return the most cores that each of `workers` can have, in Ray's units."""
+    """Return the maximum number of cores per worker that lets all workers fit, rounded to Ray's units."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
-    largest = max(share for share in shares if _room(sizes, share) >= workers)
+    largest = max(share for share in shares if _worker_capacity(sizes, share) >= workers)
     return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
 
 
-def _room(sizes: Counter[int], share: Fraction) -> int:
-    """Return the number of workers with `share` cores each that fit."""
+def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
+    """Return the number of workers that fit if each gets `share` cores."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""A judge may take seconds for a row: an interruption then loses minutes instead of hours, and progress shows."""
+"""Rows per part with a judge. It may need seconds per row, and with small parts an interruption loses only minutes."""
 
 
 def usual_part_rows(*, judged: bool) -> int:
-    """Return the rows of a part without --part-rows."""
+    """Return the number of rows per part if --part-rows is not given."""
     return _JUDGED_PART_ROWS if judged else _PART_ROWS
 
 
@@ -110,38 +109,38 @@ class BulkOutput:
         if is_url(output):
             if "?" in redacted_url(output):
                 raise InputError(
-                    f"{output}: OUTPUT must not contain a ?, for parts and manifest are written next to it"
+                    f"{output}: OUTPUT must not contain a ?, because bulk writes parts and a manifest next to it"
                 )
-            file_system(output)  # fails early if its package is missing
+            file_system(output)  # fails early if the URL's package is missing
         if not is_folder(output):
-            # Raises for other suffixes, and for Parquet without pyarrow.
+            # Raises an error for an unknown suffix, and for Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 
     @property
     def store(self) -> PartStore:
-        """The folder of the output's parts."""
+        """The store of the output's parts."""
         return PartStore(parts_folder(self.output))
 
     @property
     def is_folder(self) -> bool:
-        """True if the parts are the output."""
+        """True if the output is a folder of parts."""
         return is_folder(self.output)
 
     @property
     def file(self) -> Path | None:
-        """The output if it is one file on this machine; else None."""
+        """The output if it is one file on this machine, else None."""
         return None if is_url(self.output) or self.is_folder else Path(self.output)
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files on this machine that may be written, for `check_outputs`."""
+        """Output files on this machine by option, for `check_outputs`."""
         options = {"--summary-json": self.options["summary_json"], "--manifest": self.options["manifest"]}
         return [("OUTPUT", self.file), *options.items()]
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """Folder and name of the manifest: from the option, in the folder of parts, or next to the output."""
+        """Folder and name of the manifest: as --manifest says, else in the folder of parts or next to the output."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

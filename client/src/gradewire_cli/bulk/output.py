@@ -1,4 +1,4 @@
-"""Assemble the output from parts, with one result for every row, and check that a resumed run is the same."""
+"""Assemble the output from parts with one result per row, and check that a resumed run has the same settings."""
 
 from __future__ import annotations
 
@@ -27,26 +27,31 @@ if TYPE_CHECKING:
 
 
 class IncompleteError(InputError):
-    """Parts without exactly one result for each row of the input."""
+    """An error if the parts do not contain exactly one result for each input row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """A finished run's parts, whether each is answered, and the ends of files that readers found."""
+    """The parts of a finished run, which form its output.
+
+    Attributes:
+        parts: All parts. The value is False if some rows of the part are unanswered.
+        ends: Numbers of parts and rows by input file.
+    """
 
     store: PartStore
     parts: Mapping[PartId, bool]
     ends: Mapping[int, FileEnd]
 
     def check(self, take: Callable[[Mapping[str, Any]], None]) -> None:
-        """Read all parts once, and pass their rows to `take` in the order of the input.
+        """Read all parts once, and pass their rows to `take` in input order.
 
         Raises:
-            IncompleteError: A part is missing, or a file's rows are not all there exactly once.
+            IncompleteError: A part is missing, or a row of an input file is missing or repeated.
         """
         if missing := missing_parts(self.parts, {file: end.parts for file, end in self.ends.items()}):
             raise IncompleteError(
-                f"{len(missing)} parts are missing in {self.store.path_or_url}. Score them with --resume"
+                f"{self.store.path_or_url}: {len(missing)} parts are missing. Score them with --resume"
             )
         last = -1
         for file, end in sorted(self.ends.items()):
@@ -70,10 +75,10 @@ class Assembly:
                 )
 
     def write(self, output: str) -> None:
-        """Write the output in the format of its suffix.
+        """Write the output in the format that its suffix names.
 
-        On this machine, the write is durable and all or nothing. Elsewhere, a complete file is uploaded: object stores
-        show it when the upload is complete, others may show its beginning.
+        On this machine, the write is durable and atomic. For a URL, upload a complete file. Object stores show the
+        file when the upload is complete, but other file systems may show its beginning earlier.
         """
         local = local_path(output)
         if local is None:
@@ -107,36 +112,36 @@ class Assembly:
                 raise IncompleteError(self._incomplete(part)) from error
 
     def _incomplete(self, part: PartId) -> str:
-        """Return a sentence on a part that a kill left incomplete, on file systems that move by copying."""
+        """Return the message for a part that a killed worker left incomplete on a file system that moves by copying."""
         name = part.name(answered=self.parts[part])
-        return f"{self.store.path_or_url}/{name} is incomplete. Remove it, and score its rows again with --resume"
+        return f"{self.store.path_or_url}/{name} is incomplete. Remove the file and score its rows again with --resume"
 
     def _lines(self, part: PartId) -> Iterator[bytes]:
         yield from self.store.read_part(part, answered=self.parts[part]).splitlines(keepends=True)
 
 
 def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a later part without metric identifiers, which the output's first row has."""
+    """Yield a later part's lines without metric identifiers, because only the output's first row contains them."""
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
 
 def remove_output(output: str) -> None:
-    """Remove an output before it is made again; raises InputError on failure."""
+    """Remove an output if it exists; raises InputError on failure."""
     system, path = file_system(output)
     with file_errors(output), contextlib.suppress(FileNotFoundError):
         system.rm_file(path)
 
 
 def output_exists(output: str) -> bool:
-    """Return whether an output exists."""
+    """Return True if an output exists."""
     system, path = file_system(output)
     with file_errors(output):
         return bool(system.exists(path))
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
-    """Return size and SHA-256 of every input file; raises InputError if one cannot be read."""
+    """Return the size and SHA-256 of every input file; raises InputError if a file cannot be read."""
     found = []
     for path in source.paths:
         with file_errors(path):
@@ -150,21 +155,21 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Write a manifest into a folder, by default the description of its parts' run; raises InputError."""
+    """Write a manifest into a store, by default the description of the store's run; raises InputError."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return the description of the existing parts' run, or another manifest; None if it does not exist.
+    """Return a manifest in a store, by default the description of the store's run, or None if it does not exist.
 
     Raises:
-        InputError: The manifest is broken or of a newer gradewire, or parts exist without it.
+        InputError: The manifest is broken or from a newer gradewire, or parts exist without it.
     """
     if name not in store.names():
         if name == RUN_NAME and store.parts():
             raise InputError(
-                f"--resume: {store.path_or_url} has parts, but {RUN_NAME}, which describes their run, is missing. Use "
-                "another OUTPUT, or --overwrite"
+                f"--resume: {store.path_or_url} contains parts, but the description of their run ({RUN_NAME}) is "
+                "missing. Use another OUTPUT, or --overwrite"
             )
         return None
     try:
@@ -174,7 +179,7 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
-    """Raise InputError with the differences if another run made the output."""
+    """Raise InputError with the differences if the output comes from a run with different settings."""
     refuse_other_run(output, _differences(before, now), way_out="use the same, another OUTPUT, or --overwrite")
 
 
@@ -204,7 +209,7 @@ def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterato
         return
     for label, line in now.items():
         if line == before[label] and counts_over_unknown(line):
-            yield f"{label} counts over a reference set that may have grown, for {line} does not name its content"
+            yield f"{label} counts over a reference set that may have grown, because {line} names no digest of the set"
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):

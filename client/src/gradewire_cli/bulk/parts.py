@@ -1,4 +1,4 @@
-"""Parts of a run: finished pieces of its output, each written all or nothing, on any fsspec file system."""
+"""Parts of a run's output. Each part is written atomically, on any fsspec file system."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _HIDDEN: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.(?P<kind>new|old)")
 
 
 def is_object_store(system: Any) -> bool:
-    """Return whether a file system has no folders, and shows files only when they are complete."""
+    """Return True if a file system is an object store, which has no folders and shows only complete files."""
     return not _OBJECT_STORES.isdisjoint(protocols(system))
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return a temporary name, unique to this process: `new` for a file being written, `old` for one being replaced."""
+    """Return a unique temporary name. Kind `new` is for a file being written, `old` for a file being replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """Return the name of the file behind a hidden name that a kill left; other names unchanged."""
+    """Return the file name that a hidden name was derived from; return other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
@@ -43,14 +43,14 @@ def named_of(name: str) -> str:
 def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     """Write or replace a file.
 
-    Readers on object stores, and on file systems that rename onto files (SFTP), see the old file or the complete new
-    one. File systems that refuse to replace (SMB, WebHDFS) are without the file for a moment: a kill then leaves the
-    old one under a hidden name, and `put_back` restores it. File systems that move by copying (fsspec's default) copy
-    the new file
-    over the old one: readers may see its beginning, and a kill may leave only that.
+    On object stores, and on file systems that rename onto existing files (SFTP), readers see either the old file or the
+    complete new file. File systems that refuse to replace (SMB, WebHDFS) lack the file for a moment. If the process is
+    killed then, the old file stays under a hidden name, and `put_back` restores it. File systems that move by copying
+    (fsspec's default) copy the new file over the old file. Readers may see its beginning, and a killed process may
+    leave only the beginning.
 
     Raises:
-        Exception: Any error of the file system; the old file still exists unless it was being copied over.
+        Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
     """
     target = f"{folder}/{name}"
     if is_object_store(system):
@@ -68,7 +68,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Restore files that a kill left under a hidden name during a replacement."""
+    """Restore files that a killed process left under a hidden name while it replaced them."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -77,30 +77,30 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to its name; return whether a file with other content has that name and stays."""
+    """Move a file to `target`; return True if a file with different content exists there and stays."""
     try:
         system.mv(unfinished, target)
     except Exception:
-        # Each file system raises a different error for a name that exists.
+        # Each file system raises a different error if the target exists.
         if not _exists(system, target):
             raise
         found = system.cat_file(target)
         if found != data and data.startswith(found):
-            system.rm_file(target)  # an incomplete copy must not pass for the file
+            system.rm_file(target)  # nobody must mistake an incomplete copy for the file
             raise
     else:
         if not _exists(system, unfinished):
             return False
-        found = system.cat_file(target)  # WebHDFS reports no error if it moves nothing
+        found = system.cat_file(target)  # WebHDFS raises no error even if it moved nothing
     if found != data:
         return True
-    # Another worker wrote the same content, or the copied source could not be removed.
+    # Another worker wrote the same content, or the file system copied the source but could not remove it.
     _remove(system, unfinished)
     return False
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to a name that exists."""
+    """Move a file to a name that already exists."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
@@ -126,26 +126,26 @@ _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|u
 _STOP: Final = "stop"
 _LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
-"""The file in the folder that describes the parts' run."""
+"""Name of the file that describes the parts' run."""
 FOLDER_MANIFEST: Final = "manifest.json"
-"""The manifest of a finished run whose output is the folder."""
+"""Name of the manifest of a finished run whose output is the folder."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """A part of the input: the number of its file, and its number in that file, both from 0."""
+    """A part of the input: the index of its input file, and the part's index in this file, both from 0."""
 
     file: int
     number: int
 
     def name(self, *, answered: bool) -> str:
-        """Return the part's file name; `answered` means that no row is to be scored again."""
+        """Return the part's file name; `answered` means that no row needs to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRows:
-    """The rows of a part; empty if it is finished."""
+    """A part's rows; empty if the part is finished."""
 
     part: PartId
     rows: list[Row]
@@ -153,29 +153,29 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder of a run's parts; every process opens it for itself."""
+    """The folder that contains a run's parts. Each process has its own `PartStore`."""
 
     path_or_url: str
 
     @property
     def display_name(self) -> str:
-        """The folder without keys in its URL."""
+        """The folder's path or URL, without keys in the URL."""
         return redacted_url(self.path_or_url)
 
     def create(self) -> None:
         """Create the folder if it is missing; raises InputError on failure."""
         system, path = file_system(self.path_or_url)
-        # An object store would create the bucket, whose name may be mistyped.
+        # An object store would create a bucket, even from a mistyped name.
         if not is_object_store(system):
             with file_errors(self.path_or_url):
                 system.makedirs(path, exist_ok=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Create the folder and lock out other runs while this is open; locks work only on this machine's file systems.
+        """Create the folder and lock it against other runs; only file systems of this machine have locks.
 
-        Check everything again inside, for another run may have ended meanwhile. Removes a new folder at the end if it
-        is empty.
+        Check everything again inside, because another run may have finished in the meantime. A new folder that is
+        still empty at the end is removed.
 
         Raises:
             InputError: Another run uses the folder.
@@ -193,11 +193,11 @@ class PartStore:
                 yield
         finally:
             if not was_there:
-                with contextlib.suppress(OSError):  # the folder is not empty, or gone
+                with contextlib.suppress(OSError):  # the folder contains files or no longer exists
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of files in the folder except its lock; empty if the folder is missing."""
+        """Return the names of the folder's files except the lock; return an empty set if the folder is missing."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -205,7 +205,10 @@ class PartStore:
         return set()
 
     def parts(self) -> dict[PartId, bool]:
-        """Return the existing parts, and whether each is answered; an answered file takes precedence."""
+        """Return the existing parts. The value is True if all rows of the part are answered.
+
+        If a part has two files, the answered file takes precedence.
+        """
         found: dict[PartId, bool] = {}
         for name in self.names():
             if match := _NAME.fullmatch(name):
@@ -214,25 +217,25 @@ class PartStore:
         return found
 
     def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
-        """Write a part, replacing an earlier try; raises InputError."""
+        """Write a part, and replace the part's earlier file; raises InputError on failure."""
         self.write(part.name(answered=answered), data)
         if answered:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """Return the bytes of a part; raises InputError if it cannot be read."""
+        """Return a part's bytes; raises InputError if the part cannot be read."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return the bytes of a part, answered or not; raises InputError if it cannot be read."""
-        # A killed worker may have written the answered file without reporting it.
+        """Return a part's bytes, answered or not; raises InputError if the part cannot be read."""
+        # A worker may have been killed after it wrote the answered file and before it reported it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file in the folder.
 
-        On this machine and in object stores, readers always see the old file or the complete new one; elsewhere as
-        described in `write_atomically`. On this machine the write is durable.
+        On this machine and in object stores, readers always see either the old file or the complete new file. See
+        `write_atomically` for other file systems. On this machine the write is durable.
         """
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
@@ -244,7 +247,7 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file in the folder; raises InputError if it cannot be read."""
+        """Return the bytes of a file in the folder; raises InputError if the file cannot be read."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
@@ -256,65 +259,66 @@ class PartStore:
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the run's files; other files stay.
+        """Remove the run's files, but no other files.
 
-        The order keeps the state consistent after a kill: the folder's manifest goes first, the run's description last.
+        Removes the folder's manifest first and the run's description last, so the state stays consistent if the process
+        is killed.
         """
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
 
     def remove_all(self) -> None:
-        """Remove the run's files, and the folder if it is then empty."""
+        """Remove the run's files, then the folder if it is empty."""
         self.empty()
         system, path = file_system(self.path_or_url)
         if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
             return  # never remove a bucket
-        # The folder may have other files, or be missing.
+        # The folder may contain other files, or may be missing.
         with contextlib.suppress(InputError):
             self.remove(_LOCK)
             with file_errors(self.path_or_url):
                 system.rmdir(path)
 
     def request_stop(self) -> None:
-        """Ask all workers to begin no further part."""
+        """Tell all workers to start no more parts."""
         self.write(_STOP, b"")
 
     def forget_stop(self) -> None:
-        """Withdraw a stop request, before a run begins."""
+        """Withdraw an earlier run's stop request."""
         self.remove(_STOP)
 
     def is_stopping(self) -> bool:
-        """Return whether workers are asked to begin no further part."""
+        """Return True if workers must start no more parts."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url):
             return _exists(system, f"{path}/{_STOP}")
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a bulk run writes files of this name."""
+    """Return True if a bulk run writes files with this name."""
     written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
 
 def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -> list[PartId]:
-    """Return the missing parts, given the number of parts in each file."""
+    """Return the missing parts, given each file's number of parts."""
     wanted = (PartId(file, number) for file, parts in parts_by_file.items() for number in range(parts))
     return [part for part in wanted if part not in found]
 
 
 def parts_folder(output: str) -> str:
-    """Return the folder of an output's parts: OUTPUT.parts, or the output itself if it is a folder."""
+    """Return the folder for an output's parts: OUTPUT.parts, or the output itself if it is a folder."""
     return output.rstrip("/") if is_folder(output) else f"{output}.parts"
 
 
 def is_folder(output: str) -> bool:
-    """Return whether an output is a folder of parts, which ends in /."""
+    """Return True if an output ends in /, which means a folder of parts."""
     return output.endswith("/")
 
 
 def check_parts_folder(store: PartStore) -> None:
-    """Raise InputError if a folder has foreign files."""
+    """Raise InputError if a folder contains files that bulk did not write."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
         raise InputError(f"{store.path_or_url} has files that bulk did not write ({strange[0]}). Use another OUTPUT")

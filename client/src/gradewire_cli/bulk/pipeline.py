@@ -1,4 +1,4 @@
-"""Readers and workers as a pipeline of Ray Data, on our own Ray or on an existing cluster."""
+"""Run readers and workers as a Ray Data pipeline, on a new local Ray or on an existing cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Object store of our own Ray: it holds only a few parts in transit, a megabyte each."""
+"""Size of a local Ray's object store, which contains only a few parts in transit, each about a megabyte."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -35,10 +35,12 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Check that an address accepts connections, for Ray itself would retry for minutes.
+    """Check that a HOST:PORT accepts connections, because Ray itself would retry for minutes.
+
+    Ray checks addresses in other formats.
 
     Raises:
-        UnreachableError: It does not. Other forms of address are left to Ray.
+        UnreachableError: The address does not accept connections.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return
@@ -51,10 +53,10 @@ def _check_connection(address: str) -> None:
 
 
 def import_ray() -> Any:
-    """Return the module; raises InputError if the extra is not installed."""
-    # Ray reports usage to its makers unless this is set before the import.
+    """Import and return Ray; raises InputError if the extra is not installed."""
+    # Ray sends usage reports to its developers unless this is set before the import.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Keep Ray's output out of the progress lines; its log files still have it.
+    # Keep Ray's output out of the progress lines. Ray's log files still contain the output.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # Silence a warning about a future change for programs with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -66,11 +68,11 @@ def import_ray() -> Any:
     return ray
 
 
-def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
-    """Connect, or start Ray; retries because on a busy machine its node may start slower than Ray waits."""
+def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
+    """Connect to Ray or start it; retry because a busy machine may start Ray's node more slowly than Ray allows."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
-            ray.init(address=address, **told)
+            ray.init(address=address, **settings)
         except Exception as error:
             # Ray raises a bare Exception only for this timeout.
             if type(error) is not Exception or not tries_left:
@@ -81,27 +83,27 @@ def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Return the cores of each machine with any; [1] without one, for a cluster may start machines on demand."""
+    """Return each machine's number of cores, or [1] if no machine runs, because a cluster may start one on demand."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """Yield the connected module.
+    """Connect to a cluster, or start a local Ray with these cores, and yield the module `ray`.
 
     Raises:
-        InputError: Ray is not installed, or cannot be started.
+        InputError: Ray is not installed or cannot be started.
         UnreachableError: No cluster answers at the address.
     """
     ray = import_ray()
     if address is not None:
         _check_connection(address)
-    told: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        told |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        settings |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        _init(ray, "local" if address is None else address, told)
+        _init(ray, "local" if address is None else address, settings)
     except ConnectionError as error:
         # Ray sends the user's token to a named address only if the mode is set.
         hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"
@@ -116,7 +118,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The number of a file, and the numbers of parts and rows in it."""
+    """The end of an input file: the file's index, and its numbers of parts and rows."""
 
     file: int
     parts: int
@@ -128,11 +130,11 @@ class FileReader:
     """A reader of one input file.
 
     Attributes:
-        path_or_url: The file, independent of the reader's directory.
+        path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
-        part_rows: Rows of a part; a file's last part may have fewer.
-        done: Numbers of finished parts.
-        pictures: Folder of the rows' pictures; None if no metric shows them.
+        part_rows: Number of rows per part. A file's last part may have fewer.
+        done: Indices of finished parts.
+        pictures: Folder with the rows' pictures, or None if no metric uses pictures.
     """
 
     source: InputFile
@@ -144,9 +146,9 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield unfinished parts in order, then the end; raises InputError if the file cannot be read.
+        """Yield the unfinished parts in order, then the file's end; raises InputError if the file cannot be read.
 
-        Reads the rows of finished parts too, to find where the next part begins.
+        Reads the rows of finished parts too, in order to find the start of the next part.
         """
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
@@ -164,7 +166,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """Return a reader for each file that skips the answered parts of `found`."""
+    """Return a reader for each file, which skips the answered parts in `found`."""
     return [
         FileReader(
             source=source,
@@ -180,22 +182,22 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Parts that a worker processes at once: requests of the next one fill the gap while the last answers arrive."""
+"""Number of parts that a worker scores concurrently, so that it sends requests while a part's last answers arrive."""
 _BLOCK_BYTES: Final = 1
-"""A block size that makes Ray Data end a block with every part, so that parts pass on at once."""
+"""A block size so small that Ray Data ends a block after every part and passes the part on immediately."""
 _START_DEATHS: Final = 4
-"""Consecutive start failures of workers to tolerate: Ray loses some on a busy cluster. Our code runs only later, so
-this hides no error of ours."""
+"""Maximum number of consecutive worker deaths at start, because Ray loses some on a busy cluster. Our code runs only
+later, so this hides no error of ours."""
 
 
 class RayWorker:
-    """An actor of Ray that runs a `PartScorer` on Ray Data's columns."""
+    """A Ray actor that runs a `PartScorer` on Ray Data's batches."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Score a batch's parts: each pickled `item` becomes a record, or stays a file's end."""
+        """Score a batch. Each pickled `PartRows` becomes a `PartRecord`, and each `FileEnd` stays unchanged."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -204,7 +206,7 @@ class RayWorker:
 
 
 def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
-    import pyarrow as pa  # noqa: PLC0415 - of the extra
+    import pyarrow as pa  # noqa: PLC0415 - in the extra
 
     for item in reader.read():
         if store.is_stopping():
@@ -215,7 +217,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts of the readers in any order; a file's end may come before its parts.
+    """Score all parts in any order, and yield their records and the files' ends. An end may precede the file's parts.
 
     Raises:
         InputError: A file cannot be read, or Ray fails.
@@ -231,10 +233,10 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core: a reader that needs one would never start (issue 44687 of
-        # Ray). Readers need little of a core, and wait if workers are behind.
+        # Actors start first and may reserve every core, so a reader that reserved one would never start (Ray issue
+        # 44687). Readers need little of a core, and wait if workers are behind.
         num_cpus=0,
-        # Without cores, only this limits the number of reader processes.
+        # Readers reserve no cores, so only this limits the number of reader processes.
         concurrency=min(workers, len(readers)),
     )
     scored = data.map_batches(
@@ -262,7 +264,7 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """Return the readers as a datasource, whose base class exists only after Ray's import."""
+    """Return the readers as a Ray datasource. The class is local because its base class needs Ray's import."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - in the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - in the extra
 

@@ -1,4 +1,4 @@
-"""Score parts in one process, and report each part's counts, costs and times, but no rows."""
+"""Score parts in one worker process, and report each part's counts, costs and times, but not its rows."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ class PartRecord:
     """A worker's report on one part.
 
     Attributes:
-        rows: Number of rows; 0 if the run stopped before the part began.
-        error: Why the part could not be scored; "" if it was.
-        unreachable: Whether the server was down, so that a retry may succeed.
-        texts: Number of texts by source.
-        seconds: Seconds by stage, as `Summary.seconds`.
-        paid: Tokens by metric.
+        rows: Number of rows, or 0 if the run stopped before the worker started the part.
+        unanswered: Number of rows to score again with --resume.
+        error: Reason why the part could not be scored, or "".
+        unreachable: True if the error is that the server was down, so a retry may succeed.
+        texts: Number of encoded texts by source, see `Summary.texts`.
+        seconds: Seconds by stage, see `Summary.seconds`.
+        paid: Judge tokens by metric.
         worker: The process that scored the part, as HOST:PID.
     """
 
@@ -74,12 +75,12 @@ class PartRecord:
         return cls(part=part, error=message, unreachable=isinstance(error, TransportError))
 
     def problem(self) -> Exception:
-        """Return the record's error as the command's error."""
+        """Return the record's error as one of the command's exceptions."""
         return (UnreachableError if self.unreachable else InputError)(self.error)
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Return the record's fields for the costs in a summary of the part's rows."""
+    """Return the cost fields of a `PartRecord`, from a summary of the part's rows."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -96,7 +97,8 @@ class RunTally:
     """The sum of a run's records.
 
     Attributes:
-        rows: Rows in the parts of this run, without those of earlier runs.
+        rows: Number of rows in parts that this run wrote.
+        scored: Number of rows that this run scored.
     """
 
     rows: int = 0
@@ -142,7 +144,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Return an absolute path, or the URL of one; URLs of other file systems unchanged."""
+    """Make a path or a local URL absolute; return URLs of other file systems unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -156,10 +158,10 @@ def _absolute_link(url: str) -> str:
 
 
 def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
-    """Return the connection with absolute paths."""
+    """Return a connection with absolute paths."""
     return replace(
         connection,
-        # Settings may name the home directory as ~.
+        # Paths may start with ~, the home directory.
         cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
         models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
         tls=connection.tls and _absolute_tls(connection.tls),
@@ -184,7 +186,7 @@ class WorkerSetup:
     """The settings that the command sends to every worker.
 
     Attributes:
-        lines: The server's metric identifiers by label; a worker that finds others scores nothing.
+        lines: The server's metric identifiers by label. A worker with different identifiers scores nothing.
         unanswered: Parts of earlier runs with rows to score again.
     """
 
@@ -195,7 +197,7 @@ class WorkerSetup:
     unanswered: frozenset[tuple[int, int]] = frozenset()
 
     def absolute(self) -> Self:
-        """Return the setup with absolute paths, for workers run in another directory."""
+        """Return the setup with absolute paths, because workers run in another directory."""
         return replace(
             self,
             connection=absolute_connection(self.connection),
@@ -206,7 +208,7 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class PartScorer:
-    """A scorer of parts, safe for concurrent calls; close it at the end."""
+    """A scorer of parts that is safe for concurrent calls. Call `close` at the end."""
 
     setup: WorkerSetup
     transport: Transport | None = None
@@ -219,7 +221,7 @@ class PartScorer:
     def score(self, part: PartRows) -> PartRecord:
         """Score a part, write it, and return its record.
 
-        If the server or an option prevents scoring, this record and all later ones have an error until a new start.
+        If the server or an option prevents scoring, this record and all later records contain an error.
         """
         if self.setup.store.is_stopping():
             return PartRecord(part=part.part)
@@ -230,7 +232,7 @@ class PartScorer:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
-        """Close the engine or the connection; a killed worker needs no cleanup."""
+        """Close the engine or the connection."""
         if self._loop is not None:
             self._loop.run(self._resources.aclose())
             self._loop.stop()
@@ -253,7 +255,7 @@ class PartScorer:
             differing = next(label for label in setup.lines if scorer.lines.get(label) != setup.lines[label])
             raise InconsistentReplies(
                 f"a worker on {socket.gethostname()} computes {differing} as {scorer.lines.get(differing)}, but the "
-                f"run began with {setup.lines[differing]}. Install the same gradewire and models on all machines"
+                f"run started with {setup.lines[differing]}. Install the same gradewire and models on all machines"
             )
         return scorer
 
@@ -288,7 +290,7 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return an earlier run's final results by `Row.key`, if it left rows of the part unanswered."""
+        """Return final results of an earlier run by `Row.key`, if the run left some rows of the part unanswered."""
         if part.part not in self.setup.unanswered:
             return {}
         # A kill during `write_atomically` may have torn the last line.

@@ -1,4 +1,4 @@
-"""`gradewire calibrate --metric auto`: fit the cascade's bands, and measure them on other questions."""
+"""`gradewire calibrate --metric auto`: fit the cascade's confidence bands, and measure them on held-out questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""Risks of fits on held-out questions, by a description of the rows for fitting and for measuring."""
+"""Risks measured on held-out questions, by a description of the fitted and the measured rows."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
@@ -34,14 +34,15 @@ _CHEAP = Correctness(confidence=0.5)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredCascade:
-    """Labelled rows with the results of all three metrics.
+    """Labelled rows with the results of exact_match, correctness and a judge.
 
     Attributes:
-        encoder: NAME@DIGEST, with 12 digits.
+        cheap: The results of `correctness`.
+        encoder: NAME@DIGEST with 12 digest digits.
         provenance: Origin of the fit: versions of `auto` and `correctness`, judge and prompt.
-        parameters: Parameters that the fit is valid for, as in a metric identifier.
+        parameters: The metric parameters that the fit is valid for.
         unjudged: Number of rows without the judge's grade, by status.
-        digests: SHA-256 of all rows and of each half, as a fit of `correctness` names its rows.
+        digests: SHA-256 of all rows and of each half. A fit of `correctness` on the same rows contains the same digest.
     """
 
     rows: CascadeRows
@@ -53,17 +54,17 @@ class ScoredCascade:
     digests: Mapping[str, str]
 
     def count_of(self, half: Half | None) -> int:
-        """Return the number of rows for fitting: all, or those of a half of the questions."""
+        """Return the number of rows for fitting: all rows, or the rows of one half of the questions."""
         return len(self.rows if half is None else self.rows.half(half))
 
 
 def cascade_metrics(metric: Auto) -> str:
-    """Return the metrics whose results a fit of `auto` needs."""
+    """Return the comma-separated metrics that a fit of `auto` needs."""
     return f"{_EXACT},{format_metric_line(_CHEAP)},{_judge_label(metric)}"
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Read the rows with a probability; rows without the judge's grade count only for the bands."""
+    """Return the rows with a probability; raises InputError. Rows without a judge's grade count only for the bands."""
     cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():
@@ -118,20 +119,20 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
     )
 
 
-def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three numbers
+def fitted_cascade(  # noqa: PLR0913 - rows, provenance and four settings
     scored: ScoredCascade, provenance: Mapping[str, Any], *, half: Half | None, delta: float, resamples: int, seed: int
 ) -> tuple[CascadeFit, HeldOut]:
     """Fit the bands and measure them on held-out questions.
 
-    With a half, fits on it and measures on the other one. Without, fits on all rows, and measures fits on each half on
-    the other.
+    With `half`, fits on this half of the questions and measures on the other half. Without `half`, fits on all rows;
+    to measure, fits on each half and measures on the other half.
 
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
-        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave it out")
+        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
 
     def fit(rows: CascadeRows) -> CascadeFit:
         return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)
@@ -140,7 +141,7 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
         fits = {name: fit(rows) for name, rows in halves.items() if len(rows) and half in {None, name}}
         other = {"a": "b", "b": "a"}
         held = {
-            f"fitted on half {name}, read on half {other[name]}": held_risks(found, rows)
+            f"fitted on half {name}, measured on half {other[name]}": held_risks(found, rows)
             for name, found in fits.items()
             if len(rows := halves[other[name]])
         }
@@ -150,7 +151,7 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
 
 
 def cascade_values(fit: CascadeFit, held: HeldOut) -> tuple[tuple[str, float], ...]:
-    """Return the quality values to store with a calibration."""
+    """Return the quality statistics to store with a calibration."""
     wide = fit.gains[-1]
     found = {"judge_accuracy": wide.judge, "cheap_accuracy": wide.cheap, "judged_rows": float(wide.rows)}
     for risk in next(iter(held.values()), ()):
@@ -163,6 +164,6 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """Return float64[rows]; NaN if a result has no score, or lacks this value."""
+    """Return a field's values as float64[rows]; NaN if a result has no score or lacks the field."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])

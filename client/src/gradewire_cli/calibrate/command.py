@@ -70,14 +70,14 @@ _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 @dataclass(frozen=True, slots=True)
 class CalibrateRun:
-    """A run of the command: rows and connection, the metric to calibrate, and the options."""
+    """A run of the command with its input, the metric to calibrate, and the options."""
 
     run: LabelledRun
     metric: Metric
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Score, fit, print and store; stores nothing on an error."""
+        """Score the rows, then fit, print and store; store nothing if an error occurs."""
         if isinstance(self.metric, Auto):
             self._fit_cascade(transport, self.metric)
             return
@@ -173,9 +173,9 @@ class CalibrateRun:
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Read rows, scores and connection from `calibrate_options`; raises click.ClickException."""
+    """Read input, scores and connection from `calibrate_options`; raises click.ClickException."""
     if options["fit"] == "both" and options["scores"]:
-        raise click.UsageError("--fit both scores with the new weight and cannot be used with --scores")
+        raise click.UsageError("--fit both scores the rows again, so it cannot be used with --scores. Leave one out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
     run = labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
     return replace(run, source=with_sources(run.source, options["source"]))
@@ -185,12 +185,14 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
 @calibrate_options
 @click.pass_context
 def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
-    """Fit the threshold of a metric on the labelled rows of FILE and store it with the encoder.
+    """Fit a metric's threshold on the labelled rows in FILE and store it with the encoder.
 
-    Scores the rows, finds the score from which on an answer counts as right (and for smile, with --fit both, the
-    weight of its sentence term), shows what verdicts are worth before and after on rows of other questions, and writes
-    it into the model's description, with the rows' digest and the date. Of metric correctness it is the probability
-    itself that is fitted; of auto, how sure exact_match and correctness have to be, and where a judge is worth asking.
+    An answer counts as right if its score reaches the threshold. For smile, --fit both also fits the weight of the
+    sentence term. For correctness, the command fits the probability itself. For auto, it fits how confident exact_match
+    and correctness must be, and when asking a judge pays off.
+
+    The command shows the quality of the verdicts before and after, on questions that were not used for the fit. Then it
+    writes the fit, the rows' digest and the date into the model's description.
     """
     if options["show"] or options["undo"]:
         named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
@@ -200,7 +202,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("name a FILE of labelled answers (or use --show or --undo)")
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
-        raise click.UsageError(f"--fit both works only for smile: {metric.name} has no weight")
+        raise click.UsageError(f"--fit both works only for smile, because {metric.name} has no weight")
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
@@ -216,7 +218,7 @@ def _metric(line: str) -> Metric:
     if isinstance(metric, Auto):
         said = [name for name in _NOT_FITTED if getattr(metric, name) is not None]
         if said:
-            raise InputError(f"--metric {line}: a fit is valid for every {said[0]}. Leave it out")
+            raise InputError(f"--metric {line}: a fit is valid for every {said[0]}. Leave {said[0]} out")
     if metric.name != CORRECTNESS:
         return metric
     values: dict[str, Any] = {"features_only": True}
@@ -224,6 +226,6 @@ def _metric(line: str) -> Metric:
 
 
 def _of_model(metric: Metric, model: str | None) -> Metric:
-    """Return the metric with its own encoder, else with that of --model."""
+    """Return the metric with the encoder that it names, else with the encoder of --model."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

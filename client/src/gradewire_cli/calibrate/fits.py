@@ -1,4 +1,4 @@
-"""Fit thresholds and probabilities, and measure them on other rows."""
+"""Fit thresholds and probabilities, and measure them on held-out rows."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores of one run for fitting and for measuring; `held_out` None: measure on the same ones, by folds."""
+    """Scores for fitting, and held-out scores for measuring. None means cross-validation on the fitted scores."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
 
     @property
     def measured(self) -> LabelledScores:
-        """The rows for measuring."""
+        """The scores for measuring."""
         return self.fitted if self.held_out is None else self.held_out
 
 
@@ -59,7 +59,7 @@ class ThresholdFit:
 
     Attributes:
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.
-        balanced: Balanced accuracy of both.
+        balanced: Balanced accuracy of `BEFORE` and `AFTER`.
         measured_on: A description of the measured rows.
     """
 
@@ -70,7 +70,7 @@ class ThresholdFit:
 
     @property
     def values(self) -> dict[str, float]:
-        """Values over all measured rows by name, without undefined ones."""
+        """Statistics over all measured rows by name, without undefined statistics."""
         found = {
             f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
             for metric in self.report.metrics
@@ -82,27 +82,28 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """Return SMILE's weight of the sentence term; raises InputError if the rows do not determine it.
+    """Return the weight of SMILE's sentence term; raises InputError if the rows do not determine the weight.
 
-    Uses the terms of the reference that gave the score; with another weight, another reference might have won.
+    Uses the terms of the best reference under the old weight, although a new weight could make another reference the
+    best.
     """
     try:
         return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
     except KeyError as error:
-        raise InputError(f"the scores lack the part {error}. Only smile has a sentence_weight") from error
+        raise InputError(f"the scores have no field {error}. Only smile has a sentence_weight") from error
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
 def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
-    """Fit a threshold on the scores `after` and compare with the verdicts `before`.
+    """Fit a threshold on the scores `after`, and compare its verdicts with the verdicts `before`.
 
     Raises:
-        InputError: All answers are right or all are wrong, or the runs scored different rows.
+        InputError: All answers are right, all are wrong, or the two runs scored different rows.
     """
     own, shown, standing = after.fitted, after.measured, before.measured
     if shown.sha256 != standing.sha256:
-        raise InputError("different rows failed in the two runs. Try again")
+        raise InputError("different rows failed in the runs with the old and the new weight. Try again")
     try:
         threshold = fit_threshold(own.scores, own.right, objective)
     except ValueError as error:
@@ -128,7 +129,7 @@ def compared(
 ) -> AgreementReport:
     """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, with paired differences.
 
-    Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
+    Scores and verdicts are float64[rows]. A verdict is 1 (right), 0 (wrong) or NaN (no verdict).
     """
     judged = JudgedRows(
         scores=scores,
@@ -142,7 +143,7 @@ def compared(
     return agreement(judged, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, **draws)
 
 
-# Scores from here on are right in SMILE's own verdict.
+# SMILE's default threshold: answers with at least this score count as right.
 _SMILE_CUT = 2 / 3
 
 
@@ -151,8 +152,9 @@ class ProbabilityFit:
     """A fit of the metric `correctness` with its statistics.
 
     Attributes:
-        result: The form to store with a model, held-out statistics of its rows, and warnings.
-        report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
+        result: The fit to store with a model, its held-out statistics, and warnings.
+        report: Statistics of `BEFORE` (SMILE) and `AFTER` on the other half of the questions. None without halves.
+        other_values: Calibration error and Brier score on the other half, by name.
     """
 
     result: CorrectnessFitResult
@@ -167,13 +169,13 @@ def fitted_probability(
     provenance: Mapping[str, Any],
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fit on the features of scored rows, and measure on the other half of the questions if there are halves.
+    """Fit on the scored rows' features; with halves, measure on the other half of the questions.
 
-    `features` are in the metric's order; `shape` names the numbers that determine a row's input kind. The fit includes
-    `provenance`, its origin.
+    `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
+    contains `provenance`.
 
     Raises:
-        InputError: Scores lack features, rows do not allow a fit, or scikit-learn is not installed.
+        InputError: The scores lack features, the rows do not allow a fit, or scikit-learn is not installed.
     """
     try:
         rows, names = split.fitted, [feature.name for feature in features]
@@ -211,7 +213,7 @@ def _measured(
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return float64[rows, features]; NaN if a row lacks one."""
+    """Return float64[rows, features]; NaN if a row lacks a feature."""
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):

@@ -1,4 +1,4 @@
-"""Tables and notes on fits of `calibrate`: thresholds, probabilities and cascades."""
+"""Tables and notes on the fits of `calibrate`: thresholds, probabilities and cascades."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from gradewire_stats.calibration.cascade import CascadeFit, JudgeGain
 
 
-# With fewer rows, a share's interval is wider than a threshold's gain.
+# Minimum number of rows for a useful fit. With fewer rows, an accuracy's interval is wider than a threshold's gain.
 FEW_ROWS = 100
 
 
 def fit_table(fit: ThresholdFit) -> Table:
-    """Return statistics before and after, with paired differences."""
+    """Return a table of statistics before and after the fit, with paired differences."""
     table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
     balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield statistics of a probability: held out on its rows, by source, and with SMILE's on the other half."""
+    """Yield tables of a probability's statistics: held out, by source, and next to SMILE's on the other half."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -39,10 +39,10 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
     )
     if fit.result.transfer:
         yield Table(
-            "By fits on the other sources",
+            "Each source, by a fit on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
-            + ["UNCERTAIN", "accuracy of certain ones", "share of wrong ones UNCERTAIN"],
+            + ["UNCERTAIN", "accuracy of certain verdicts", "share of wrong verdicts UNCERTAIN"],
             [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
         )
     if fit.report is not None:
@@ -72,7 +72,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
 
 
 def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
-    """Yield notes on the fit; `before` are scores of the current metric, `after` the fitted ones."""
+    """Yield notes on the fit. `before` contains the scores before the fit, and `after` those after it."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{fitted}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
@@ -82,10 +82,10 @@ def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
 
 
 def gain_lines(fit: ThresholdFit) -> Iterator[str]:
-    """Yield a note if the rows do not show better verdicts."""
+    """Yield a note if the rows do not prove that the verdicts improve."""
     gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
     if gain.low <= 0 <= gain.high:
-        yield "the interval of the gain in accuracy contains 0: these rows do not show that verdicts improve"
+        yield "the interval of the accuracy gain contains 0, so these rows do not prove that the verdicts improve"
 
 
 def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
@@ -97,7 +97,7 @@ def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
         which = "right" if after.fitted.right.sum() == fewer else "wrong"
         yield f"warning: only {fewer} rows are {which}. Label more"
     if after.fitted.failed:
-        yield f"warning: {after.fitted.failed} rows without a score left out"
+        yield f"warning: skipped {after.fitted.failed} rows without a score"
     yield from (f"warning: {sentence}" for sentence in labelled.left_out())
 
 
@@ -105,10 +105,10 @@ _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
-    """Yield the bands of the usual risks, their results on held-out questions, and the judge's gain."""
+    """Yield tables of the bands of the usual risks, of their results on held-out questions, and of the judge's gain."""
     yield Table(
-        f"Bands, each with the probability {1 - fit.delta:g}",
-        ["risk", "accepted from confidence", "accepted, one per question", "of them wrong"],
+        f"Bands, each valid with probability {1 - fit.delta:g}",
+        ["risk", "minimum confidence", "accepted, one per question", "wrong among accepted"],
         [
             [f"{each.risk:g}", _confidence(each.accepts_from), str(each.accepted), str(each.wrong)]
             for each in fit.risks
@@ -118,7 +118,7 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
     for on, risks in held.items():
         yield Table(
             f"Held-out check: {on}",
-            ["risk", "rows", "accepted", "of them wrong", "share", "held", "judge called", "accuracy, all rows"],
+            ["risk", "rows", "accepted", "wrong", "share wrong", "held", "judge called", "accuracy, all rows"],
             [
                 [
                     *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
@@ -130,41 +130,41 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
         )
     yield Table(
         "The judge compared with exact_match and correctness, on the least certain rows",
-        ["share of rows", "judged rows", "accuracy without it", "judge's accuracy", "difference, interval", "adds"],
+        ["share of rows", "judged rows", "accuracy without judge", "judge's accuracy", "difference, interval", "adds"],
         [_gain(each) for each in fit.gains],
     )
 
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
-    """Return a sentence on when the judge is called."""
+    """Return a sentence that tells when auto calls the judge."""
     if fit.judged_below is None:
         return (
-            f"{judge} adds nothing: on no share of the least certain rows is the interval of its gain above 0, so auto "
-            "never lets it decide"
+            f"{judge} adds nothing, so auto never lets it decide: the interval of its gain is above 0 for no share of "
+            "the least certain rows"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (
-        f"{judge} is called below confidence {_confidence(fit.judged_below)}: for the least certain {share:.0%} of rows"
+        f"{judge} is called below confidence {_confidence(fit.judged_below)}, for the least certain {share:.0%} of rows"
     )
 
 
 def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterator[str]:
-    """Yield warnings about the rows; `fit_notes` are the lines on the encoder's fits."""
+    """Yield warnings about the rows; `fit_notes` are the summaries of the encoder's fits."""
     lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):
-            way_out = {"half a of these rows": "--fit-half b", "half b of these rows": "--fit-half a"}.get(
-                name, "others"
+            way_out = {"half a of these rows": "with --fit-half b", "half b of these rows": "with --fit-half a"}.get(
+                name, "on different rows"
             )
             yield (
-                f"warning: correctness was fitted on {name}, so its probabilities look surer there than elsewhere. "
-                f"Fit auto on {way_out}, and do not trust values that were measured on those rows"
+                f"warning: correctness was fitted on {name}, so its probabilities are too confident there. "
+                f"Fit auto {way_out}, and do not trust statistics measured on the rows of that fit"
             )
     if scored.unjudged:
         reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))
         yield f"warning: rows without a judge's verdict count only for the bands: {reasons}"
     if scored.cheap.failed:
-        yield f"warning: {scored.cheap.failed} rows without a probability left out"
+        yield f"warning: skipped {scored.cheap.failed} rows without a probability"
 
 
 def _gain(gain: JudgeGain) -> list[str]:

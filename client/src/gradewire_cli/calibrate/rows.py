@@ -1,4 +1,4 @@
-"""Labelled rows with scores as arrays, for fitting and for measuring."""
+"""Turn scored and labelled rows into arrays for fitting and for measuring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMN = "source"
 
 
 def with_sources(source: InputFile, column: str | None) -> InputFile:
-    """Return the input with the column of --source, which must exist if it was named."""
+    """Return the input with the column of --source; if the user named the column, it must exist."""
     options = replace(
         source.options,
         grouped_by=(column or _COLUMN,),
@@ -42,29 +42,30 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Return a row's source: its column, else its file if there are several, else its data set."""
+    """Return a row's source: the value in the source column, else its file if there are several, else its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
     return row.file or row.dataset
 
 
-# Models are compared separately; features do not depend on features_only.
+# Parameters to ignore here: models are compared separately, and features do not depend on features_only.
 _LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledScores:
-    """Rows with a score, in the order of the file.
+    """Rows with a score, in file order.
 
     Attributes:
         scores: float64[rows], finite.
-        verdicts: float64[rows] of the current metric: 1 right, 0 wrong, NaN without a verdict.
+        verdicts: float64[rows] of the current metric: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] in [0, 1].
-        question_keys: Keys that identify questions (`JudgedRows.questions`).
-        results: Results as in an output file.
-        failed: Number of rows left out because they have no score.
-        sha256: 64 hex digits over question, references, prediction and label of these rows.
+        question_keys: Keys that identify the questions (`JudgedRows.questions`).
+        sources: Each row's source, see `source_of`.
+        results: Each row's result, in the format of an output file.
+        failed: Number of skipped rows without a score.
+        sha256: 64 hex digits, a hash of the rows' questions, references, predictions and labels.
     """
 
     scores: NDArray[np.float64]
@@ -81,39 +82,35 @@ class LabelledScores:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """bool[rows], whether annotators called the answer right."""
+        """bool[rows], True if annotators consider the answer right."""
         return self.labels >= 0.5
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return float64[rows] of a number that every result has."""
+        """Return a numeric field's values as float64[rows]; every result must contain the field."""
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """Return the rows for fitting and those for measuring.
-
-    Returns:
-        The rows for fitting with their digest, and the other half, or None without halves.
+    """Return the rows for fitting, and the other half of the rows for measuring, or None without halves.
 
     Raises:
-        InputError: The metric is missing or ambiguous, no row has a score, labels lie outside [0, 1], or a half is
+        InputError: The metric is missing or ambiguous, no row has a score, a label is outside [0, 1], or a half is
             empty.
     """
     judged = labelled.judged()
     label = _column(labelled, metric)
     lines = _lines(labelled, label)
     if len(lines) > 1:
-        raise InputError(f"the scores come from several metrics: {', '.join(lines)}. Score the file again")
+        raise InputError(f"the scores come from more than one metric: {', '.join(lines)}. Score the file again")
     scores = judged.scores[label]
     if right(judged.labels) is None:
         row, value = next(
             (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
         )
         raise InputError(
-            f"{row.position}: the label {value:g} lies outside [0, 1], so it is unknown which answers are right. "
-            "Scale the labels so that 0.5 and above is right"
+            f"{row.position}: the label {value:g} is outside [0, 1]. Scale the labels so that 0.5 and above means right"
         )
     kept = [
         (row, output["scores"][label], value)
@@ -128,13 +125,13 @@ def labelled_scores(
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
         )
         if not fitted or not read:
-            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave it out")
+            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
 
 
 def _column(labelled: LabelledRows, metric: Metric) -> str:
-    """Return the label of the metric's scores, for an output file may hold several metrics."""
+    """Return the label of the metric's scores, because an output file may contain several metrics."""
     known = {label: _lines(labelled, label) for label in labelled.tallies}
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
@@ -144,11 +141,11 @@ def _column(labelled: LabelledRows, metric: Metric) -> str:
     raise InputError(
         f"--metric {metric.name}{model} matches {len(fits) or 'none'} of the scores. "
         + (
-            "Add its preset, parameters or --model NAME@DIGEST to tell it from the others"
+            "Add a preset, parameters or --model NAME@DIGEST to choose one of them"
             if fits
             else "Name one with --metric and --model"
         )
-        + f". The scores: {there}"
+        + f". Available scores: {there}"
     )
 
 
@@ -159,7 +156,7 @@ def _described(label: str, lines: Sequence[str]) -> str:
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
-    """Return whether a column holds a metric: by its identifiers, or by its label if every row failed before."""
+    """Return True if a column contains a metric's scores, by its identifiers, or by its label if all rows failed."""
     if lines:
         with one_line_errors():
             return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
@@ -170,9 +167,10 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 
 
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
-    """Return whether scores of `scored` are those of a metric; parameters that it does not name may have any value.
+    """Return True if the scores of `scored` can serve as scores of `metric`.
 
-    With `silent`, parameters that `scored` does not name may also have any value.
+    Parameters that `metric` does not name may have any value; with `silent`, so may parameters that `scored` does not
+    name.
     """
     if scored.name != metric.name:
         return False
@@ -188,7 +186,10 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
 
 
 def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
-    """Return whether both may use one model: identifiers have 12 digits of a digest, users may give any number."""
+    """Return True if both metrics may use the same model. Their digests may have different lengths.
+
+    Metric identifiers contain 12 digits of a digest, and users may write any number of digits.
+    """
     one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
@@ -199,7 +200,7 @@ def _has_grader(metric: Metric) -> bool:
 
 
 def _lines(labelled: LabelledRows, label: str) -> list[str]:
-    """Return the distinct identifiers of a label's scores, usually one; none if all rows failed before it was known."""
+    """Return the distinct metric identifiers of a label's scores: usually one, or none if all rows failed early."""
     said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 

@@ -1,4 +1,4 @@
-"""Store fits with built models, list and remove them."""
+"""Store fits with built models, and list or remove stored fits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
 
-# Settings of a calibration that are not among the parameters that it is valid for.
+# Metric parameters that do not restrict the validity of a calibration.
 _NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
 
 
 def today() -> str:
-    """Return today's date for a fit."""
+    """Return today's date (UTC) in ISO format."""
     return datetime.now(UTC).date().isoformat()
 
 
 def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence[str]]:
-    """Return name and whole digest of a built model (identifiers have only 12 digits), and its fits."""
+    """Return a built model's name, complete digest (metric identifiers contain only 12 digits), and fits."""
     name, _, digest = named.partition("@")
     if not name:
         return "", "", ()
@@ -38,13 +38,13 @@ def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence
         found, fitted = server_module("gradewire_cli.server_fits").fitted_for(models_dir, name)
     if not found.startswith(f"{name}@{digest}"):
         raise InputError(
-            f"the scores come from {name}@{digest}, but {found[: len(name) + 13]} is built here. Score again"
+            f"the scores come from {name}@{digest}, but this machine has {found[: len(name) + 13]}. Score again"
         )
     return name, found.partition("@")[2], fitted
 
 
 def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """Return the parameters that a calibration is valid for: names and values as in a metric identifier."""
+    """Return the metric parameters that a calibration is valid for, as names and values."""
     values = {name: getattr(metric, name) for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS}
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
@@ -60,7 +60,7 @@ def store_fit(
     fitted: Mapping[str, Any],
     form: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write and store a fit."""
+    """Write a fit to the --json file, and store it with the model unless --dry-run is given."""
     scored = parse_metric_line(rows.line)
     name, _, digest = str(getattr(scored, "model", "")).partition("@")
     half = f"half {options['half']} of the questions of " if options["half"] else ""
@@ -82,11 +82,11 @@ def store_fit(
     with one_line_errors():
         where = server_module("gradewire_cli.server_fits").store_fitted(options["models_dir"], name, digest, stored)
     click.echo(f"stored with {name}: {where}")
-    click.echo("running servers use it after they reload the model; metric identifiers in results name it", err=True)
+    click.echo("running servers use the fit after they reload the model, and results name it", err=True)
 
 
 def show_or_undo(options: Mapping[str, Any], metric: str) -> None:
-    """Print the fits stored with a model; with --undo, first remove those of one metric, or of all for ""."""
+    """Print the fits stored with a model; with --undo, first remove users' fits for `metric` ("" means all metrics)."""
     fits, model = server_module("gradewire_cli.server_fits"), (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:

@@ -48,7 +48,7 @@ _FILE_CHARACTERS = 400
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Read a list of names with commas."""
+    """Parse comma-separated names."""
     given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
     if not all(given):
         raise click.BadParameter(f"{value!r}: write NAME,NAME")
@@ -83,7 +83,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     others = without_all(written)
     try:
         comparison = comparison_of(by, metrics.judge, of_comparison)
-        # Metrics that need no judge refuse --judge.
+        # The other metrics refuse --judge if none of them needs a judge.
         judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
@@ -101,17 +101,18 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 @output_options
 @click.pass_context
 def compare_command(ctx: click.Context, /, **options: Any) -> None:
-    """Compare two or more models or runs over the same questions; no labels are needed.
+    """Compare two or more models or runs on the same questions, without labels.
 
-    FILEs are one for each run, or one with a column model. Prints paired differences of mean scores and of answers
-    called right, whose answer is the better one how often, the rows that changed most, and what else differs.
+    Give one FILE for each run, or one FILE with a column model. Prints paired differences in mean scores and in the
+    share of right answers, how often each side's answer is better, the rows that changed most, and differences between
+    the runs' settings.
     """
     check_resume(options, options["out"])
     files, source = table_files(options), _source(options)
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
     if options["summaries"] and not stored:
-        raise click.UsageError("--summary works only with outputs of gradewire score, but these files are answers")
+        raise click.UsageError("--summary needs outputs of gradewire score, but these files contain answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
     kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
     written = [*(("--out", path) for path in kept), *files.items(), ("--html", options["html"])]
@@ -123,7 +124,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
             metrics, comparison = _scored_and_comparison(metrics, options["by"], named=named_metrics)
     if comparison is not None and stored:
         raise click.UsageError(
-            f"--by {options['by']} has a judge read the answers. Name the files with the answers, not outputs of "
+            f"--by {options['by']}: a judge must read the answers. Name files with answers instead of outputs of "
             "gradewire score"
         )
     job = CompareJob(
@@ -156,7 +157,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
 
 def _source(options: Mapping[str, Any]) -> InputFile:
     given = {name: value for name, value in options.items() if name != "baseline"}
-    if any(Path(path).is_dir() for path in options["files"]):  # folders come from bulk, with parts in JSONL
+    if any(Path(path).is_dir() for path in options["files"]):  # bulk writes folders of parts in JSONL
         given["input_format"] = given["input_format"] or "jsonl"
     source = input_file(given)
     groupings = read_groupings(options["group_by"])

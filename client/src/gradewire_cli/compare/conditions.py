@@ -1,4 +1,4 @@
-"""Conditions on a comparison's values: read --fail-if and check every candidate."""
+"""Parse the conditions of --fail-if, and check them for every candidate."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _OF_OUTCOMES: Final[_Values] = {
     **_with_bounds("losses", "loss_share"),
 }
 UNMATCHED: Final = "unmatched"
-"""Share of the baseline's rows without an answer of the candidate: a value of sides, not of pairs."""
+"""Share of the baseline's rows that the candidate does not answer. It is a value of two sides, not of their pairs."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""Names that may follow a condition's metric; docs/reference/command.md defines each."""
-# The number comes last, for a metric identifier may contain any sign: bleu?max_ngram=2, bge-small-en-v1.5.
+"""Names that may follow the metric in a condition. docs/reference/command.md defines each name."""
+# Match the number last, because a metric identifier may contain = and digits: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
     re.ASCII,
@@ -73,15 +73,15 @@ class Condition:
     number: float
 
     def __str__(self) -> str:
-        """Return the condition in the form that users write."""
+        """Return the condition in the format of --fail-if."""
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Return whether the condition holds for a value, which must be defined."""
+        """Return True if the condition holds for a value, which must not be NaN."""
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:
-        """Return the condition's metric or chooser; raises InputError if it does not exist."""
+        """Return the label of the condition's metric, or the chooser; raises InputError if neither exists."""
         if self.metric == chooser and self.value_name in _OF_OUTCOMES:
             return chooser
         if self.metric == chooser and chooser not in labels:
@@ -92,19 +92,19 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """Read METRIC.VALUE SIGN NUMBER, for example `smile.mean < -0.01`.
+    """Parse METRIC.VALUE SIGN NUMBER, for example `smile.mean < -0.01`.
 
     Raises:
-        ValueError: The text has another form; the message describes the right one.
+        ValueError: The text is no condition. The message describes the right format.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"a condition may have {MAX_CHARACTERS} characters, but this one has {len(text)}")
+        raise ValueError(f"the condition has {len(text)} characters. Shorten it to at most {MAX_CHARACTERS}")
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r}: write METRIC.VALUE, then < <= > or >=, then a number, as in 'smile.mean < -0.01'")
+        raise ValueError(f"{text!r}: write METRIC.VALUE, then <, <=, > or >=, then a number, e.g. 'smile.mean < -0.01'")
     name, number = found["name"], float(found["number"])
     if not math.isfinite(number):
-        raise ValueError(f"{text!r}: {found['number']} is too large")
+        raise ValueError(f"{text!r}: the number {found['number']} is too large. Use a finite number")
     for figure in sorted(VALUE_NAMES, key=len, reverse=True):
         if name.endswith(f".{figure}") and len(name) > len(figure) + 1:
             return Condition(name[: -len(figure) - 1], figure, found["sign"], number)
@@ -112,7 +112,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[Condition, ...]:
-    """Read --fail-if; raises click.BadParameter if a condition is invalid."""
+    """Parse --fail-if; raises click.BadParameter if a condition is invalid."""
     try:
         return tuple(map(parse_condition, values))
     except ValueError as error:
@@ -120,7 +120,9 @@ def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str
 
 
 def condition_value(comparison: PairComparison, metric: str, figure: str) -> float:
-    """Return a value of a metric or chooser, except `UNMATCHED`; NaN if undefined.
+    """Return a metric's or chooser's value by its name in a condition, or NaN if the value is undefined.
+
+    `UNMATCHED` is not available here.
 
     Raises:
         KeyError: The metric or chooser does not exist.
@@ -135,10 +137,11 @@ def condition_value(comparison: PairComparison, metric: str, figure: str) -> flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCondition:
-    """A condition with the value of one candidate.
+    """A condition checked for one candidate.
 
     Attributes:
-        problem: Why the condition cannot be checked, which is not a pass; else "".
+        value: The candidate's value, or NaN if the condition cannot be checked.
+        problem: Reason why the condition cannot be checked, or "". A problem does not count as a pass.
     """
 
     condition: str
@@ -167,7 +170,7 @@ def _checked(condition: Condition, side: SideComparison, chooser: str) -> Checke
     if label in side.differing_metrics:
         problem = (
             f"{side.baseline} and {side.candidate} were scored by different definitions of {label}, so their "
-            "scores do not compare. Score one of them again"
+            "scores are not comparable. Score both with the same definition"
         )
     elif math.isnan(value):
         problem = f"{figure} of {side.candidate} is undefined: {_why(side, label, figure)}"
@@ -183,16 +186,19 @@ def _checked(condition: Condition, side: SideComparison, chooser: str) -> Checke
 def _why(side: SideComparison, label: str, figure: str) -> str:
     metric = side.overall.metrics.get(label)
     if metric is not None and not metric.scored:
-        return f"no pair has two scores of {label}"
+        return f"no pair has {label} scores for both answers"
     if metric is not None and figure in _OF_VERDICTS and metric.verdicts is None:
-        return f"{label} gives no verdicts"
+        return f"{label} returns no verdicts"
     if not side.overall.outcomes[label].pairs:
         return f"{label} has no verdict on any pair"
     return "too few questions for an interval"
 
 
 def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Return sentences on conditions that ignore rows of the baseline, for rows without a score fail no condition."""
+    """Return warnings about conditions that ignore some of the baseline's rows.
+
+    Rows without a score cannot make a condition on scores hold.
+    """
     found: dict[str, None] = {}
     for condition in conditions:
         for side in result.sides:
@@ -203,7 +209,7 @@ def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[s
             if side.matching.only_baseline or scored < pairs:
                 there = f"{side.candidate} answers {pairs} of {rows} rows of {side.baseline}"
                 found[
-                    f"values of {label} use only {scored} pairs: {there}. For the others, add conditions on "
-                    f"{label}.unmatched, .empty, .failed and .unscored"
+                    f"values of {label} use only {scored} pairs: {there}. To check the remaining rows, add conditions "
+                    f"on {label}.unmatched, .empty, .failed and .unscored"
                 ] = None
     return list(found)

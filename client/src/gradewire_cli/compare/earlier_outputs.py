@@ -1,4 +1,4 @@
-"""Read outputs of earlier runs of `gradewire score` with their manifests, and find differences between two."""
+"""Read earlier outputs of `gradewire score` with their manifests, and find the differences between two runs."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ if TYPE_CHECKING:
 
 
 INPUTS: Final = "inputs"
-"""Key of the input files in a run's facts; only differing files are reported."""
+"""Key of the list of input files in `SideManifest.run`. The comparison reports only files that differ."""
 PARAMETERS: Final = "parameters"
-"""Key of further options, by name, in a run's facts."""
+"""Key of the options by name in `SideManifest.run`."""
 _MOST_INPUTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """The record of one side's run.
+    """A description of one side's run, to find differences between two sides.
 
     Attributes:
-        files: The side's files; empty if one file has the rows of all sides.
-        words_per_answer: Mean number of words of the answers with text; None without any.
-        lines: The identifier that reproduces each metric, by label.
-        run: Facts from its manifest or summary: versions, place, inputs, parameters, notes.
+        files: The side's files. Empty if one file contains the rows of all sides.
+        words_per_answer: Mean number of words in non-empty answers. None if all answers are empty.
+        lines: Metric identifiers by label.
+        statuses: Number of results by metric label and status.
+        warnings: Number of results by metric label and warning.
+        run: Properties of the run from its manifest or summary: versions, place, inputs, parameters, notes.
     """
 
     files: Sequence[str]
@@ -56,12 +58,12 @@ class SideManifest:
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield facts by name."""
+        """Yield all properties as pairs of name and value."""
         if self.files:
             yield "file", ", ".join(self.files)
         yield "rows", str(self.rows)
         if self.words_per_answer is not None:
-            yield "words an answer", f"{self.words_per_answer:.1f}"
+            yield "words per answer", f"{self.words_per_answer:.1f}"
         for label, line in self.lines.items():
             yield from ((f"{label}: {name}", value) for name, value in line_parts(line).items() if value)
         for kind in (self.statuses, self.warnings):
@@ -76,7 +78,7 @@ class SideManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDifference:
-    """A fact that differs between two sides; "" if a side lacks it."""
+    """A property that differs between two sides; "" if a side lacks the property."""
 
     fact: str
     baseline: str
@@ -84,7 +86,7 @@ class ManifestDifference:
 
 
 def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
-    """Return the manifest of a side, counted from its rows, with the facts `run` about its scoring."""
+    """Return a side's manifest: counts from its rows, and the properties `run` of the scoring."""
     answers: list[Answer] = [collected.answer(row) for row in side.rows]
     statuses: dict[str, Counter[str]] = {}
     warnings: dict[str, Counter[str]] = {}
@@ -105,7 +107,7 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Sid
 
 
 def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
-    """Return the facts that differ between two manifests, in their order, with inputs last."""
+    """Return the properties that differ between two manifests, with inputs last."""
     before, after = dict(baseline.facts()), dict(candidate.facts())
     found = [
         ManifestDifference(name, before.get(name, ""), after.get(name, ""))
@@ -123,12 +125,12 @@ def _listed(inputs: Sequence[str]) -> str:
 
 
 def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
-    """Return labels that the sides scored by different definitions, so that scores do not compare."""
+    """Return the labels of metrics whose definitions differ between the sides, so their scores are not comparable."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
 
-_LEFT_OUT: Final = "its facts about the run are left out"
+_LEFT_OUT: Final = "the comparison omits this run's properties"
 _DIGEST_CHARACTERS: Final = 12
 _MOST_CHARACTERS: Final = 150
 
@@ -136,14 +138,14 @@ _MOST_CHARACTERS: Final = 150
 def runs_of_outputs(
     lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return facts from the manifests of outputs, and notes on manifests that cannot be used."""
+    """Return each output's run properties from its manifest, and notes on manifests that cannot be used."""
     runs: dict[str, dict[str, Any]] = {}
     missing, notes = [], []
     for output, lines in lines_by_output.items():
         runs[output] = {}
         path = manifest_path(Path(output))
         if not path.exists():
-            missing.append(f"{output} has no manifest ({path.name}); perhaps its run did not finish")
+            missing.append(f"{output} has no manifest ({path.name}), perhaps because its run did not finish")
             continue
         try:
             manifest = read_manifest(path)
@@ -152,20 +154,20 @@ def runs_of_outputs(
             notes.append(f"{error}; {_LEFT_OUT}")
             continue
         if _current(manifest.metrics) != dict(lines):
-            notes.append(f"{path} does not belong to {output}, which has other metrics; {_LEFT_OUT}")
+            notes.append(f"{path} does not belong to {output}, because the metrics differ; {_LEFT_OUT}")
         elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
             notes.append(f"{path} is for {manifest.counts.rows} rows, but {output} has {rows}; {_LEFT_OUT}")
         elif other:
             notes.append(f"{path} does not belong to {output}: {other}; {_LEFT_OUT}")
         else:
             runs[output] = _run_of(manifest)
-    # If no output has a manifest, the sides do not differ in it.
+    # Report missing manifests only if another output has one. Otherwise the sides do not differ in this.
     notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
-    """Return a sentence if a manifest belongs to other content than the output's; else ""."""
+    """Return the reason why a manifest cannot belong to an output's present content, or ""."""
     written = manifest.output
     if written is None or not written.sha256 or not Path(output).is_file():
         return ""
@@ -174,7 +176,7 @@ def _other_content(output: str, manifest: RunManifest) -> str:
         return ""
     return (
         f"it was written for {_input_text(written)}, but {output} has SHA-256 "
-        f"{there.sha256[:_DIGEST_CHARACTERS]}: another output, or one that has changed"
+        f"{there.sha256[:_DIGEST_CHARACTERS]}, so it is a different output or has changed"
     )
 
 
@@ -199,34 +201,34 @@ def _input_text(each: InputDigest) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a JSON value as text; "" for empty values."""
+    """Return a JSON value as text, or "" for an empty value."""
     if value in (None, "", [], {}):
         return ""
     try:
         return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     except RecursionError:
-        # A value that could be read may be too deep to write at this stack depth.
+        # Parsing succeeded, but writing the same value may exceed the stack here.
         return "nested too deeply to show"
 
 
 def _cut(text: str) -> str:
-    """Return the text, or its beginning with a digest, so that long texts still differ."""
+    """Cut a long text and append its digest, so that different texts still look different."""
     if len(text) <= _MOST_CHARACTERS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text[:_MOST_CHARACTERS]}… (SHA-256 of the whole {digest[:_DIGEST_CHARACTERS]})"
+    return f"{text[:_MOST_CHARACTERS]}… (SHA-256 of the full text {digest[:_DIGEST_CHARACTERS]})"
 
 
 def _plain(text: str) -> str:
-    """Return a line without control codes and lone surrogates, which foreign manifests may contain."""
+    """Replace control characters and lone surrogates, which foreign manifests may contain."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return the facts about the run behind `output` from a summary of gradewire score, or from a manifest.
+    """Return the run properties of `output` from a summary of gradewire score or from a manifest.
 
     Raises:
-        InputError: The file is neither, or belongs to another output.
+        InputError: The file is neither a summary nor a manifest, or belongs to a different output.
     """
     with named_errors(path):
         text = path.read_bytes()
@@ -244,21 +246,21 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
         raise InputError(_plain(f"--summary {error}")) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"--summary {path}: this is neither a summary of gradewire score --summary-json nor a manifest"
+            f"--summary {path}: the file is neither a summary (gradewire score --summary-json) nor a manifest"
         ) from error
     if unlike := [label for label in lines if there.get(label) != lines[label]]:
-        other = f"{unlike[0]} is {there.get(unlike[0])} there, but {lines[unlike[0]]} in the output"
+        other = f"{unlike[0]} is {there.get(unlike[0])} in the summary, but {lines[unlike[0]]} in the output"
     if other:
         raise InputError(
             _plain(
-                f"--summary {path}: this does not belong to {output}: {other}. Name summaries in the order of the files"
+                f"--summary {path} does not belong to {output}: {other}. Name the summaries in the order of the files"
             )
         )
     return told
 
 
 def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a summary's facts about its run, and its metric identifiers by label."""
+    """Return a summary's run properties, and its metric identifiers by label."""
     run, metrics = document["run"], document["metrics"]
     told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
     there = {label: found["line"] for label, found in metrics.items()}
@@ -266,34 +268,34 @@ def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _current(lines: Mapping[str, str]) -> dict[str, str]:
-    """Return identifiers by label, with current metric names."""
+    """Return metric identifiers by label, after replacing outdated metric names."""
     return {current(label): current(line) for label, line in lines.items()}
 
 
 _PEEK_BYTES = 1 << 22
-# Columns that only `gradewire score` writes; many files have "id" too.
+# Columns that only `gradewire score` writes. The column "id" is not among them, because many files contain it.
 _MARKS = {"index": int, "scores": dict, "digest": str}
 
 
 def are_outputs(paths: Sequence[str]) -> bool:
-    """Return whether the files are outputs of `gradewire score`, by their first lines.
+    """Return True if the files' first lines look like outputs of `gradewire score`.
 
     Raises:
-        InputError: Only some of them are.
+        InputError: Some files are outputs, and others are not.
     """
     outputs = [path for path in paths if path != STDIN and _is_output(path)]
     if 0 < len(outputs) < len(paths):
         output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
             f"{output} is an output of gradewire score, but {other} is not. Score {other} with the same --metrics "
-            "first, or name the answers of both"
+            "first, or name the files with answers for both"
         )
     return bool(outputs)
 
 
 def _is_output(path: str) -> bool:
     if not (files := output_files(Path(path))):
-        raise InputError(f"{path} is a folder without parts of gradewire bulk. Name a file")
+        raise InputError(f"{path} is a folder, but contains no parts of gradewire bulk. Name a file")
     with named_errors(path), files[0].open("rb") as stream:
         first = stream.readline(_PEEK_BYTES)
     try:
@@ -304,7 +306,7 @@ def _is_output(path: str) -> bool:
 
 
 def read_outputs(source: InputFile) -> Collected:
-    """Return rows and results of outputs, with the texts that --keep-columns kept.
+    """Return the rows and results in outputs, with the columns that --keep-columns kept.
 
     Raises:
         InputError: A line is not an output row, a score is not a number, or the file lacks a column that an option
@@ -318,7 +320,7 @@ def read_outputs(source: InputFile) -> Collected:
             results = _results(f"{path} {row.position}", output)
             labels = labels or list(results)
             if list(results) != labels:
-                raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score it again")
+                raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score again")
             _check_lines(f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
             found.results[len(rows)] = results
             rows.append(replace(row, index=len(rows), position=f"{path} {row.position}", file=path))
@@ -326,16 +328,16 @@ def read_outputs(source: InputFile) -> Collected:
             raise InputError(f"{path} has no rows{' that match --where' if source.options.where else ''}")
         if unknown := [label for label in labels if label not in found.lines[path]]:
             found.notes.append(
-                f"{path}: its first row, which defines its metrics, is missing, so its scores of "
-                f"{', '.join(unknown)} may not compare with others"
+                f"{path}: the first row, which defines the metrics, is missing, so the scores of "
+                f"{', '.join(unknown)} may not be comparable with other files"
             )
     if not any(row.kept_columns for row in rows):
-        found.notes.append("the outputs have no texts to show. To keep them, run gradewire score --keep-columns all")
+        found.notes.append("the outputs lack questions and answers. Keep them with gradewire score --keep-columns all")
     return found
 
 
 def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Yield rows made from an output's kept columns, with the output rows."""
+    """Yield each output row, with an input row made from its kept columns."""
     options = replace(options, file=path, needed=())
     results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
     for number, (_, output) in enumerate(results, 1):
@@ -348,7 +350,7 @@ def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]
             kept = replace(
                 row,
                 id=identifier,
-                # Without an id in the file, the id is the row number.
+                # If the input had no id, `score` wrote the row's index as the id.
                 has_id=identifier != str(output["index"]),
                 digest=str(output["digest"]),
                 picture_digest=str(output.get("picture_digest", "")),
@@ -363,16 +365,16 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
     for option, column in mapped:
         if column not in columns:
             raise InputError(
-                f"{option} {column}: {path} lacks this column. Keep it with gradewire score --keep-columns {column}"
+                f"{option} {column}: {path} lacks this column. Score again with --keep-columns {column} to keep it"
             )
 
 
 def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Raise InputError if a file's rows were scored by two definitions, as in concatenated files."""
+    """Raise InputError if two definitions of a metric scored a file's rows, e.g. in concatenated files."""
     if other := [label for label, line in own.items() if first.get(label) != line]:
         raise InputError(
             f"{place} was scored by {own[other[0]]}, but the first row by {first.get(other[0], 'an unknown metric')}. "
-            "Name each as its own file, or score them again"
+            "Split the file, or score all rows again"
         )
 
 
@@ -380,4 +382,4 @@ def _results(place: str, output: Mapping[str, Any]) -> dict[str, Result]:
     try:
         return results_of(output)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{place} has no results of gradewire score ({error}). Score it again") from error
+        raise InputError(f"{place} is not a result of gradewire score ({error}). Score the file again") from error

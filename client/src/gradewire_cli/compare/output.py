@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
 
-# A table of a log must hold five columns and both answers.
+# Maximum length of a text in a cell: a table in a log must have space for five columns and both answers.
 _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """Yield the tables for a terminal: groups and changed rows only by the chooser."""
+    """Yield the short view for a terminal, with groups and changed rows only for the chooser."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """Yield all tables, groups and changed rows for every metric; cuts texts at `characters`."""
+    """Yield all tables, with groups and changed rows for every metric, and texts of at most `characters`."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
@@ -47,20 +47,20 @@ def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iter
 
 
 def _values(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
-    """Yield a candidate's values over all pairs, and by group for these metrics."""
+    """Yield tables of a candidate's values over all pairs, and by group for the named metrics."""
     yield from _overall(side)
     for grouped in side.groups:
         yield from _by_group(side, grouped, names)
 
 
 def value_notes(result: CompareResult) -> list[str]:
-    """Return notes on what is not compared, on draws behind intervals, and on metrics that do not compare."""
+    """Return notes on omitted rows and groups, metrics that are not comparable, and the intervals' draws."""
     notes = list(result.notes)
     for side in result.sides:
         notes += side.matching.notes()
         notes += [
             f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below), so their "
-            "scores do not compare"
+            "scores are not comparable"
             for label in side.differing_metrics
         ]
         for name, outcomes in side.overall.outcomes.items():
@@ -73,7 +73,7 @@ def value_notes(result: CompareResult) -> list[str]:
             if grouped.outside:
                 notes.append(f"by {by}: {grouped.outside} pairs without a value are in no group")
             if grouped.left_out:
-                notes.append(f"by {by}: {grouped.left_out} groups are too many to show")
+                notes.append(f"by {by}: no values, because {grouped.left_out} groups are too many")
     return [*notes, *interval_notes(_placed(result))]
 
 
@@ -121,7 +121,7 @@ def _overall(side: SideComparison) -> Iterator[Table]:
             ],
         )
     yield Table(
-        f"{side.candidate} against {side.baseline}, whose answer is better",
+        f"Which answer is better: {side.candidate} against {side.baseline}",
         ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
         [[name, count(outcomes.pairs), *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
     )
@@ -130,7 +130,7 @@ def _overall(side: SideComparison) -> Iterator[Table]:
         agree = estimated(orders.consistency).beside(str(orders.consistent))
         yield Table(
             "The judge's verdicts with either answer first",
-            ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
+            ["chosen by", "pairs", "both orders agree", "share for first answer minus share for second"],
             [[judge, count(orders.pairs), agree, estimated(orders.position_bias)]],
         )
     if any(metric.verdicts for metric in of.metrics.values()):
@@ -219,13 +219,13 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """Return the beginning of a text on one line, with an ellipsis if it is cut."""
+    """Return a text on one line, cut at `characters` with an ellipsis."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
 def difference_table(side: SideComparison) -> Table | None:
-    """Return the differences between the manifests; None without any."""
+    """Return a table of differences between the manifests, or None if they do not differ."""
     if not side.differences:
         return None
     return Table(
@@ -235,8 +235,8 @@ def difference_table(side: SideComparison) -> Table | None:
     )
 
 
-# Numbers of changed rows, of characters of their texts, and of lines of a table. The first set that keeps the page
-# small enough applies.
+# Maximum numbers of changed rows, of characters in their texts, and of lines in a table. The page uses the first set
+# that keeps it small enough.
 _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000
@@ -244,7 +244,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield the page in decreasing sizes: values with intervals, wins, changed rows, other differences."""
+    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
@@ -277,7 +277,7 @@ def _candidates(result: CompareResult) -> Iterator[str | ShownText]:
         yield f" on {side.overall.pairs:,} questions"
 
 
-def _side(  # noqa: PLR0913 - what is shown, and how much of it
+def _side(  # noqa: PLR0913 - the values, and limits on their number
     side: SideComparison, chooser: str, place: int, *, rows: int, characters: int, lines: int
 ) -> Iterator[Block]:
     yield Charts([_outcomes(side)], "wide")

@@ -1,4 +1,4 @@
-"""The result of a comparison, computed once for tables, JSON and page."""
+"""Compute a comparison's result once, for tables, JSON and the HTML page."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRow:
-    """A pair of answers with different scores; texts are "" if the files lack them.
+    """A pair of answers with different scores. Strings are "" if the files lack them.
 
     Attributes:
         baseline_score, candidate_score: Scores by one metric.
-        baseline_correct, candidate_correct: The metric's verdicts; None if it gives none.
+        baseline_correct, candidate_correct: The metric's verdicts, or None if the metric returns no verdict.
     """
 
     id: str
@@ -46,14 +46,14 @@ class ChangedRow:
 
     @property
     def difference(self) -> float:
-        """Candidate minus baseline."""
+        """The candidate's score minus the baseline's score."""
         return self.candidate_score - self.baseline_score
 
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
-    """Return the rows that gained and lost most by a metric, at most `most` of each.
+    """Return at most `most` rows that gained, and as many that lost, by a metric.
 
-    The largest changes come first; equal ones keep the order of the files.
+    The largest changes come first. Equal changes keep the file order.
     """
     rows = [row for pair in pairs if (row := _row(pair, label)) is not None]
     return {
@@ -63,7 +63,7 @@ def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[
 
 
 def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
-    """Return the change of a pair; None if an answer has no score."""
+    """Return a pair's change, or None if an answer has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
         return None
@@ -81,14 +81,19 @@ def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
     )
 
 
-# More groups, as a column of ids makes, are too small for intervals.
+# Maximum number of groups. More groups, e.g. from a column of ids, are too small for intervals.
 MOST_GROUPS = 200
 _PREFERRED = {"model_b": 1.0, "model_a": -1.0, "tie": 0.0, None: np.nan}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """The tie margin of choosers by metric, the bootstrap's draws and seed, and the number of changed rows to show."""
+    """Settings of the statistics.
+
+    Attributes:
+        tie_margin: The tie margin if a metric chooses the better answer.
+        changed: Number of changed rows to show in each direction.
+    """
 
     tie_margin: TieMargin
     resamples: int
@@ -97,7 +102,7 @@ class Drawing:
 
     @property
     def draws(self) -> Draws:
-        """The bootstrap's arguments."""
+        """Arguments of the bootstrap."""
         return {"resamples": self.resamples, "seed": self.seed}
 
 
@@ -106,8 +111,8 @@ class GroupedStatistics:
     """Values by group.
 
     Attributes:
-        outside: Number of pairs that lack a value of the columns.
-        left_out: Number of groups if these are too many to compute; else 0.
+        outside: Number of pairs without a value in one of the columns.
+        left_out: Number of groups if there are too many to compute, else 0.
     """
 
     columns: Grouping
@@ -122,8 +127,9 @@ class SideComparison:
 
     Attributes:
         chosen: The candidate's pairs with the chooser's verdicts.
+        changed: Changed rows by metric and direction (gained or lost).
         differing_metrics: Metrics with different definitions on the two sides.
-        orders: Consistency of a judge over both orders; None for other choosers.
+        orders: A judge's consistency over both orders of an answer pair. None if a metric chooses.
     """
 
     matching: Matching
@@ -137,12 +143,12 @@ class SideComparison:
 
     @property
     def baseline(self) -> str:
-        """Name of the baseline."""
+        """The baseline's name."""
         return self.matching.baseline.name
 
     @property
     def candidate(self) -> str:
-        """Name of the candidate."""
+        """The candidate's name."""
         return self.matching.candidate.name
 
     @property
@@ -152,13 +158,18 @@ class SideComparison:
 
     @property
     def statuses(self) -> Mapping[str, int]:
-        """Number of pairs by status of the choice."""
+        """Number of pairs by the status of the chooser's verdict."""
         return Counter(str(choice.status) for _, choice in self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareResult:
-    """The candidates' comparisons with the baseline, manifests by side (baseline first), and notes on omissions."""
+    """The result of a comparison.
+
+    Attributes:
+        identity: The chooser's settings, for a reproduction.
+        manifests: Manifests by side, baseline first.
+    """
 
     chooser: str
     identity: Mapping[str, Any]
@@ -168,7 +179,7 @@ class CompareResult:
     notes: Sequence[str]
 
 
-def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
+def compare_side(  # noqa: PLR0913, PLR0917 - the pairs, the chooser and the settings
     matching: Matching,
     chosen: Sequence[Chosen],
     chooser: Chooser,
@@ -176,7 +187,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     groupings: Sequence[Grouping],
     drawing: Drawing,
 ) -> SideComparison:
-    """Compute all values of a candidate."""
+    """Compare a candidate with the baseline."""
     pairs = [pair for pair, _ in chosen]
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
@@ -223,7 +234,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 
 def document_of(result: CompareResult) -> dict[str, Any]:
-    """Return all values for `write_json`."""
+    """Return all values as a JSON document."""
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},

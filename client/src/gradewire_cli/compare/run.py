@@ -1,4 +1,4 @@
-"""A run of `gradewire compare` and its files."""
+"""Run `gradewire compare` and write its files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ output_options = stacked(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Return the file of scores next to --out, pairs.scores.jsonl, in the format of `gradewire score --out`."""
+    """Return the path for scores next to --out (PAIRS.scores.jsonl), in the format of `gradewire score --out`."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
@@ -55,7 +55,7 @@ def resume_hint(pairs: Path | None) -> str:
     """Return the message after an interrupt."""
     if pairs is None:
         return "interrupted"
-    return f"interrupted; finished work is in {pairs} and {scores_beside(pairs)}. Continue with --resume"
+    return f"interrupted. Finished work is in {pairs} and {scores_beside(pairs)}. Continue with --resume"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,9 +63,9 @@ class CompareJob:
     """A run of the command.
 
     Attributes:
-        stored: Whether the files are outputs of `gradewire score`; otherwise their answers are scored.
-        comparison: The judge's comparison of --by; None if --by is a metric.
-        journal: The file of pairs during the run; None without --out.
+        stored: True if the files are outputs of `gradewire score`, False if they contain answers to score.
+        comparison: The comparison by a judge that --by names, or None if --by is a metric.
+        journal: The file of pairs during the run, or None without --out.
     """
 
     options: Mapping[str, Any]
@@ -78,7 +78,7 @@ class CompareJob:
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
-        """Score the answers or read their scores, choose the better ones, and compute all values."""
+        """Score the answers or read their scores, choose the better answers, and compute all values."""
         pairs = self.options["out"]
         with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
             if not (self.options["resume"] or self.options["overwrite"]):
@@ -126,7 +126,7 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """Return the chooser, all pairs with their choices, and facts about the server that scored."""
+        """Return the chooser, all pairs with its choices, and the properties of this run's server."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -143,7 +143,7 @@ class CompareJob:
         return chooser, chosen, run
 
     async def _score(self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching]) -> None:
-        """Score the paired answers into `collected`, except those whose scores are already in a file."""
+        """Score the paired answers into `collected`; skip answers whose scores an earlier run already wrote."""
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
@@ -212,12 +212,12 @@ class CompareJob:
         if given := self.options["summaries"]:
             if len(given) != len(self.source.paths):
                 raise click.UsageError(
-                    f"--summary: name one for each of the {len(self.source.paths)} files, in their order"
+                    f"--summary: name {len(self.source.paths)} summaries, one for each FILE and in the same order"
                 )
             for path, summary in zip(self.source.paths, given, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
         elif self.stored:
-            # With --where, only some rows of the file count.
+            # With --where, the number of rows differs from the manifest's.
             rows = {} if self.source.options.where else Counter(row.file for row in collected.rows)
             beside, notes = runs_of_outputs({path: collected.lines[path] for path in self.source.paths}, rows)
             summaries |= beside
@@ -240,7 +240,7 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Return the metrics that all sides share; raises InputError without any."""
+    """Return the metrics that all sides share; raises InputError if they share no metric."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]

@@ -1,4 +1,4 @@
-"""Sides of a comparison, each a file or model, and the rows of both that answer the same question."""
+"""Split rows into the sides of a comparison (files or models), and match rows that answer the same question."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Collected:
-    """All rows; takes about 2 kB for each besides its texts.
+    """All rows with their results. A row needs about 2 kB of memory in addition to its texts.
 
     Attributes:
-        lines: The identifier that reproduces each metric, by file and label; under "" if this run scored all rows.
+        lines: Metric identifiers by file and label. The file is "" if this run scores the rows.
         results: Results by `row.index` and label.
     """
 
@@ -40,30 +40,30 @@ class Collected:
         return Answer(row, self.results.get(row.index, {}))
 
     def lines_of(self, row: Row) -> Mapping[str, str]:
-        """Return the identifiers of a row's metrics by label."""
+        """Return the metric identifiers of a row's scores by label."""
         return self.lines.get(row.file, self.lines.get("", {}))
 
 
 _SHOWN_MODELS = 20
 MOST_SIDES = 100
-"""Maximum number of sides, for each adds a page of values; larger comparisons belong to a leaderboard."""
+"""Maximum number of sides, because each side adds a page of values. Use a leaderboard for more models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A model or run with its answers in the order of the files."""
+    """A model or run with its rows in file order."""
 
     name: str
     rows: Sequence[Row]
 
     @property
     def files(self) -> list[str]:
-        """The side's files; empty if one file has the rows of all sides."""
+        """The side's files; empty if one file contains the rows of all sides."""
         return list(dict.fromkeys(row.file for row in self.rows if row.file))
 
 
 def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str]) -> None:
-    """Raise click.UsageError if options do not fit the files, before reading these."""
+    """Raise click.UsageError if --models or --names do not fit the number of files."""
     if models and names:
         raise click.UsageError("--names names files, but --models compares models. Leave one out")
     if names and len(names) != len(paths):
@@ -78,10 +78,10 @@ def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides, baseline first, and sentences on what is left out.
+    """Return the sides, baseline first, and sentences on omitted rows.
 
     Raises:
-        InputError: There are fewer than two sides, or an option names an unknown one.
+        InputError: There are fewer than two sides, or an option names an unknown side.
     """
     by_model = len(paths) == 1 or bool(models)
     sides, left_out = _by_model(rows, models) if by_model else (_by_file(rows, paths, names), [])
@@ -126,7 +126,7 @@ def _by_model(rows: Sequence[Row], models: Sequence[str]) -> tuple[list[Side], l
     if missing := [name for name in models if not members[name]]:
         known = list(dict.fromkeys(row.model for row in rows if row.model))
         raise InputError(f"--models {missing[0]}: no row has this model. The file has {_listed(known)}")
-    left_out = [f"{nameless} rows without a model are left out"] if nameless else []
+    left_out = [f"skipped {nameless} rows without a model"] if nameless else []
     return [Side(name, found) for name, found in members.items()], left_out
 
 
@@ -151,9 +151,9 @@ class Matching:
     """The matched rows of a baseline and a candidate.
 
     Attributes:
-        rule: The rule that matched the rows; `auto` is resolved.
-        pairs: Pairs of rows with the same question, in the order of the baseline.
-        repeated: Rows left out because an earlier row of their side answers the same question.
+        rule: The rule that matched the rows, never `auto`.
+        pairs: Pairs of rows with the same question, in the baseline's order.
+        repeated: Skipped rows, because an earlier row of the same side answers the same question.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
     """
@@ -169,7 +169,7 @@ class Matching:
     other_questions: int
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on what is not compared."""
+        """Yield sentences on rows that are not compared, and on doubtful pairs."""
         one, other = self.baseline.name, self.candidate.name
         for name, rows, partner in ((one, self.only_baseline, other), (other, self.only_candidate, one)):
             if rows:
@@ -179,24 +179,25 @@ class Matching:
             yield f"{len(self.repeated)} rows repeat a question of their side and are not compared: {named}"
         if self.other_references:
             yield (
-                f"{self.other_references} pairs of {one} and {other} have different references: each answer was scored "
-                "against its own"
+                f"{self.other_references} pairs of {one} and {other} have different references. Each answer was scored "
+                "against the references in its row"
             )
         if self.other_questions:
             yield f"{self.other_questions} pairs of {one} and {other} have the same id but different questions"
         if self.rule == "row":
-            yield f"rows of {one} and {other} are matched by row number, for they have neither ids nor questions"
+            yield f"rows of {one} and {other} are matched by row number, because they have neither ids nor questions"
 
 
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Find the rows of two sides that answer the same question.
 
-    `auto` tries ids first. If ids match less than half of the rows, which may be chance, and questions match more, it
-    uses questions (`question_id`, else question and image, else question and references). If rows have neither, it uses
-    row numbers of outputs. If both sides name data sets, rows match only within one: q1 of one is not q1 of another.
+    The rule `auto` tries ids first. Ids that match less than half of the rows may match by chance. Then `auto` uses
+    questions if they match more rows (`question_id`, else question and image, else question and references). If rows
+    have neither ids nor questions, `auto` uses the row numbers of outputs. If both sides name data sets, rows match
+    only within one data set, because two data sets may use the same ids.
 
     Raises:
-        InputError: No rows match; two rows of a side answer the same question; or `auto` uses ids and rows with the
+        InputError: No rows match, two rows of a side answer the same question, or `auto` uses ids and rows with the
             same id have different questions.
     """
     tried: tuple[Rule, ...] = ("id", "question", "row") if rule == "auto" else (rule,)
@@ -218,16 +219,16 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
             _check_questions(matching)
         return matching
     raise InputError(
-        f"no row of {printable(candidate.name)} matches one of {printable(baseline.name)} by id or question. Do they "
-        "answer the same questions? Use --map id=COLUMN or --map question_id=COLUMN to identify questions"
+        f"no row of {printable(candidate.name)} matches a row of {printable(baseline.name)} by id or question. If both "
+        "answer the same questions, identify the questions with --map id=COLUMN or --map question_id=COLUMN"
         if rule == "auto"
-        else f"--match {rule}: no row of {printable(candidate.name)} has the same {_BY[rule]} as one of "
+        else f"--match {rule}: no row of {printable(candidate.name)} has the same {_BY[rule]} as a row of "
         f"{printable(baseline.name)}"
     )
 
 
 def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
-    """Return a function for the key that rows of one question share; None for a row without one."""
+    """Return a function that returns a row's key, or None. Rows that answer the same question have equal keys."""
 
     def key(row: Row) -> Key | None:
         own = {
@@ -276,8 +277,8 @@ def _by_key(
             same = f"{_BY[rule]} {_cut(row.id)}" if rule == "id" else _BY[rule]
             raise InputError(
                 f"{printable(side.name)}: {found[key].position} and {row.position} have the same {same}. Use "
-                "--duplicates first to keep the first of such rows, --models to compare models of one file, or "
-                "--map id=COLUMN to tell rows apart"
+                "--duplicates first to keep only the first row, --models to compare models in one file, or "
+                "--map id=COLUMN to distinguish the rows"
             )
     return found
 
@@ -294,12 +295,12 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Return whether a row holds more than its number, so that matching by number would be chance."""
+    """Return True if a row contains more than its number, so equal row numbers would be chance."""
     return row.has_id or len(row.item or {}) > 1
 
 
 def _differ(one: Row, other: Row, name: str) -> bool:
-    """Return whether both rows have a field with different values."""
+    """Return True if both rows have the field and its values differ."""
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
 

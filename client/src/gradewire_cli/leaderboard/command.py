@@ -77,10 +77,11 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
 def leaderboard_command(
     ctx: click.Context, /, *, human: Path | None, all_tables: bool, html: Path | None, **options: Any
 ) -> None:
-    """Rate models by FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
+    """Rate models by pairwise verdicts: Elo, Bradley-Terry and win rates, with intervals over instructions.
 
-    FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
-    without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
+    Each FILE contains judged pairs, or answers of several models to the same questions, which the command compares
+    first. A pair has no winner if the two orders disagree or the verdict is unreadable. Such pairs count as ties, and
+    the command prints their number.
     """
     files = table_files(options)
     rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
@@ -107,10 +108,10 @@ def leaderboard_command(
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Read the options; raises click.UsageError if two exclude each other."""
+    """Read the options; raises click.UsageError if two options exclude each other."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
-        raise click.UsageError("--max-pairs needs --target-width")
+        raise click.UsageError("--max-pairs needs --target-width. Give both")
     mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
     names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
@@ -129,9 +130,9 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 
 
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """Return annotators' votes in the file, or in the pairs themselves; None without any."""
+    """Return annotators' votes from the --human file, or from the pairs; None if there are no votes."""
     if human is None:
-        # A winner that comes from the votes agrees with them trivially.
+        # Skip pairs whose winner was derived from the votes, because it agrees with them trivially.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
@@ -145,17 +146,17 @@ def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verd
 def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
     if people is None:
         by_votes = sum(pair.by_votes for pair in result.verdicts.pairs)
-        told = f"{by_votes} pairs take their winner from annotators' votes, so there is no judge to compare with them"
+        told = f"the winners of {by_votes} pairs come from annotators' votes, so there is no judge to compare with them"
         return [told] if by_votes else []
     left_out = people.left_out.sentences("rows of annotators")
     if result.people is None:
-        return [*left_out, f"--human {human}: none of its pairs is in the leaderboard"]
+        return [*left_out, f"--human {human}: the leaderboard contains none of these pairs"]
     strata = result.people.strata
     counts = {
-        "pairs of annotators lack the judge's verdict": result.people.unmatched,
-        "pairs have unknown lengths, so the baseline of the longer answer is missing": result.people.without_words,
-        "pairs of annotators left out: no majority": strata.no_majority,
-        "pairs of annotators left out: a majority voted for a tie": strata.voted_tie,
+        "annotated pairs skipped: no verdict from the judge": result.people.unmatched,
+        "pairs have unknown lengths, so the baseline 'longer answer' is missing": result.people.without_words,
+        "annotated pairs skipped: no majority": strata.no_majority,
+        "annotated pairs skipped: a majority voted for a tie": strata.voted_tie,
     }
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 

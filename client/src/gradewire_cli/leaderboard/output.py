@@ -1,4 +1,4 @@
-"""A leaderboard's values, tables and HTML page."""
+"""Compute a leaderboard's values, and show them as tables and an HTML page."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class RatingOptions:
     """Options of the ratings.
 
     Attributes:
-        reference: The model that win rates compare with; None for none.
-        anchor: The model with rating 1000; None: the mean rating is 1000.
-        seed: Seed of draws, orders of matches, and coins.
+        reference: The model that win rates compare the other models with, or None.
+        anchor: The model with rating 1000. None means that the mean rating is 1000.
+        seed: Seed of the bootstrap draws, the match orders of Elo, and the coin flips.
     """
 
     reference: str | None = None
@@ -49,7 +49,7 @@ class Leaderboard:
 
     Attributes:
         families: Ratings by family, without Elo.
-        people: Annotators' agreement with the judge; None without votes on these pairs.
+        people: Annotators' agreement with the judge, or None without votes on these pairs.
     """
 
     verdicts: Verdicts
@@ -61,13 +61,13 @@ class Leaderboard:
 
 
 def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts | None = None) -> Leaderboard:
-    """Compute all values.
+    """Compute a leaderboard's values.
 
     Raises:
         InputError: There are no pairs, an option names an unknown model, or a control coincides with the models.
     """
     if not verdicts.pairs:
-        raise InputError(f"no pairs to rate models by: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
+        raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
     draws: Draws = {"resamples": options.resamples, "seed": options.seed}
     ordered, named = verdicts.ordered(), (options.reference, options.anchor)
     controls = Controls(options.controls, ordered) if options.controls else None
@@ -93,20 +93,20 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
 
 
 def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield ratings, biases, and agreement with annotators if there is any."""
+    """Yield the tables of ratings, biases and agreement with annotators, except empty tables."""
     yield ratings(result, options)
     yield from biases(result)
     yield from people(result)
 
 
 def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield the win matrix, and tables by family."""
+    """Yield the win matrix and the tables by family."""
     yield win_matrix(result)
     yield from families(result, options)
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
-    """Return the columns of ratings: head, field of `ModelRating`, formatter, and meaning."""
+    """Return the columns of the table of ratings: head, field of `ModelRating`, formatter and meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
     against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
@@ -120,7 +120,7 @@ def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate]
 
 
 def ratings(result: Leaderboard, options: RatingOptions) -> Table:
-    """Return the ratings, best model first."""
+    """Return the table of ratings, best model first."""
     columns = _columns(options)
     rows: list[list[Cell]] = [
         [
@@ -142,10 +142,10 @@ def ratings(result: Leaderboard, options: RatingOptions) -> Table:
 
 
 def win_matrix(result: Leaderboard) -> Table:
-    """Return each model's share of matches won against each other model, in the order of the ratings."""
+    """Return a table of each model's win share against every other model, best model first."""
     models = [line.model for line in result.ratings.models]
     return Table(
-        "Share of matches that the row's model won against the column's; ties count half",
+        "Share of matches that the row's model won against the column's model; ties count half",
         ["", *models],
         [
             [model, *(_share(result.ratings, row, column) for column in range(len(models)))]
@@ -155,7 +155,7 @@ def win_matrix(result: Leaderboard) -> Table:
 
 
 def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield ratings and win shares by family; nothing without families."""
+    """Yield tables of ratings and win shares by family, if there are families."""
     if not result.families:
         return
     models = [line.model for line in result.ratings.models]
@@ -188,19 +188,19 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
     if 2 * agree < read:
         lines.append(
-            "most pairs get another winner if the other answer comes first: this judge hardly distinguishes these "
-            "answers, and ratings reflect its ties more than the models"
+            "for most pairs, swapping the answers changes the winner. So this judge hardly distinguishes these "
+            "answers, and its ties affect the ratings more than the models do"
         )
     if result.ratings.regularised:
         lines.append(
-            "some models have no chain of wins to every other model, so ratings are pulled towards the mean by half "
-            "a win and half a loss of each model against an average one. Models without a chain of matches are not "
-            "comparable, and ratings that depend only on this have no interval"
+            "some models have no chain of wins to every other model. So each model gets half a win and half a loss "
+            "against an average model, which pulls ratings to the mean. Models without a chain of matches are not "
+            "comparable, and ratings that depend only on the added matches have no interval"
         )
     elif result.ratings.regularised_draws:
         lines.append(
             f"in {result.ratings.regularised_draws} of {result.ratings.resamples} draws, some models have no chain of "
-            "wins to every other model, so ratings are pulled towards the mean there"
+            "wins to every other model, so these draws pull ratings towards the mean"
         )
     if options.controls:
         lines.append(f"models are ordered by ratings with {' and '.join(options.controls)} held fixed")
@@ -217,7 +217,7 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
 
 
 def biases(result: Leaderboard) -> Iterator[Table]:
-    """Yield the table of biases; nothing if none is known."""
+    """Yield the table of biases, if any is known."""
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
     rows: list[list[Cell]] = [
         [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
@@ -229,7 +229,7 @@ def biases(result: Leaderboard) -> Iterator[Table]:
 
 
 def people(result: Leaderboard) -> Iterator[Table]:
-    """Yield agreement with annotators; nothing without any."""
+    """Yield the tables of agreement with annotators, if there are annotators."""
     if result.people is None:
         return
     strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
@@ -260,12 +260,12 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -
 
 
 MAX_MODELS: Final = 60
-# Numbers of pairs and of characters of each text. The first pair that keeps the page small enough applies.
+# Maximum numbers of pairs and of characters per text. The page uses the first row that keeps it small enough.
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
 _FAMILIES: Final = 200
-# Margin outside the outermost intervals, as a share of the axis.
+# Space beyond the outermost intervals, as a share of the axis.
 _MARGIN: Final = 0.04
 _WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
 _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The judge is uncertain"}
@@ -274,7 +274,7 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield the page in decreasing sizes: ratings, win matrix, families, biases, questionable pairs."""
+    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
@@ -316,7 +316,7 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
 
 
 def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
-    """Return only the first models and families, under short distinct names."""
+    """Return the result with only the first models and families, under short distinct names."""
     names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:
@@ -332,7 +332,7 @@ def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, 
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
-    """Return a chart of the ratings that order the models; None if none is defined."""
+    """Return a chart of the ratings that order the models, or None if no rating is defined."""
     ruling = {line.model: line.bradley_terry if line.controlled is None else line.controlled for line in table.models}
     defined = {model: each for model, each in ruling.items() if not math.isnan(each.value)}
     if not defined:
@@ -349,8 +349,8 @@ def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
 
 def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Section:
     about = (
-        "First pairs whose two orders got different winners, then those without a verdict, then those where the judge "
-        f"is least certain. {len(pairs[:most])} of {len(pairs):,} shown."
+        "Pairs whose two orders have different winners come first, then pairs without a verdict, then pairs with the "
+        f"least certain verdicts. {len(pairs[:most])} of {len(pairs):,} are shown."
     )
     cards: list[Block] = [_card(pair, characters) for pair in pairs[:most]]
     return Section(

@@ -1,4 +1,4 @@
-"""Read judged pairs: our own lines, and arenas' rows with conversations."""
+"""Read judged pairs from gradewire's outputs, or from arenas' rows with conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))
 PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
-"""Columns of each field; the first one in a row counts."""
+"""Columns that may contain each field. The first column that a row contains is used."""
 _WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}
 _ONE_HOT: Final[Mapping[str, Winner]] = {
     column: name for name, columns in _ARENA["winner_columns"].items() for column in columns
@@ -29,18 +29,18 @@ _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
 """Maximum number of characters in a model's name."""
-# Larger numbers are not the length of an answer.
+# A larger number cannot be an answer's length.
 _MOST_WORDS = 1e9
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
-"""The status of a pair whose two orders got different winners."""
+"""The status of a pair whose two orders have different winners."""
 EMPTY = "EMPTY_PREDICTION"
-"""The status of a pair with a blank answer, which no judge sees and no metric scores."""
+"""The status of a pair with a blank answer. No judge or metric gets this pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedOrder:
-    """The verdict on a pair with one answer first; `winner` is None if the verdict was unreadable."""
+    """The verdict on one order of a pair. `winner` is None if the verdict was unreadable."""
 
     first: Literal["model_a", "model_b"]
     winner: Winner | None
@@ -48,21 +48,22 @@ class JudgedOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """Two answers to one instruction.
+    """Two answers to one instruction, with the verdict on them.
 
     Attributes:
+        position: The pair's place in its file, for messages.
         instruction: A key that pairs on the same instruction share.
-        winner: None without a verdict.
-        status: OK, or why there is no verdict.
+        winner: The better answer, or None without a verdict.
+        status: OK, or the reason why there is no verdict.
         orders: Verdicts by order, if known.
-        family: Family of the instruction; "" without one.
-        words: Number of words in each answer; NaN if unknown.
-        probability_a: The judge's probability that A is better; NaN if unknown.
-        by_votes: Whether the winner is the majority of the votes, because the row names no other.
-        by: The judge or metric; "" if unknown.
-        round: Number of the batch that chose the pair for judging; None for pairs from elsewhere.
-        digest: Digest of both answers, if the row has it.
-        turn: The judged turn of the conversation, from 1; 0 if unknown.
+        family: The instruction's family, or "".
+        words: Number of words in each answer. NaN means unknown.
+        probability_a: The judge's probability that A is better. NaN means unknown.
+        by_votes: True if the row names no winner, so the winner is the majority of the votes.
+        by: The judge or metric that chose the winner. "" means unknown.
+        round: Index of the judging round that chose the pair, or None for a pair from another file.
+        digest: Digest of both answers, or "" if the row does not contain it.
+        turn: The judged turn of the conversation, from 1. 0 means unknown.
     """
 
     position: str
@@ -85,12 +86,12 @@ class JudgedPair:
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """A key that pairs of the same models on the same instruction share, whichever comes first."""
+        """A key that pairs of the same models on the same instruction share, in both orders."""
         return self.instruction, frozenset(self.models)
 
     @property
     def counted(self) -> Winner | None:
-        """The winner for ratings: a blank answer loses to a non-blank one without a judge."""
+        """The winner for ratings. Without a judge, a blank answer loses to a non-blank answer."""
         blank = [not any(map(str.isalnum, answer)) for answer in self.answers]
         if self.winner is None and self.status == EMPTY and blank[0] != blank[1]:
             return "model_b" if blank[0] else "model_a"
@@ -114,14 +115,14 @@ class JudgedPair:
 
 
 def user_turns(said: Any) -> str:
-    """Return the user's messages in a conversation, or the text itself; "" if unreadable."""
+    """Return the user's messages in a conversation (or a plain string itself); "" if unreadable."""
     return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """Return the model's answer at a turn of a conversation, or the text itself; "" if unreadable.
+    """Return the model's answer in a turn of a conversation (or a plain string itself); "" if unreadable.
 
-    Turns count from 1; 0 and turns beyond the end mean the last one.
+    Turns count from 1. 0 and turns beyond the end mean the last turn.
     """
     answers = _texts(said, "assistant")
     if 0 < turn <= len(answers):
@@ -141,7 +142,7 @@ def _texts(said: Any, role: Literal["user", "assistant"]) -> list[str]:
 
 
 def _content(message: Any, depth: int = 0) -> str:
-    """Return the text of a message: a text, {"content": …}, or a list of parts."""
+    """Return a message's text. A message is a string, {"content": …}, or a list of messages."""
     if isinstance(message, str):
         return message
     if depth >= _CONTENT_DEPTH:
@@ -155,19 +156,19 @@ def _content(message: Any, depth: int = 0) -> str:
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether rows with these columns are pairs, not answers."""
+    """Return True if rows with these columns are pairs rather than answers."""
     return all(any(column in columns for column in names[side]) for side in ("model_a", "model_b"))
 
 
 def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPair:
-    """Read a row.
+    """Convert a row to a pair.
 
     Args:
         record: The row.
-        names: Columns of each field: `PAIR_COLUMNS`, with those of --map in their place.
+        names: Columns that may contain each field: `PAIR_COLUMNS`, replaced by --map for some fields.
 
     Raises:
-        ValueError: The row is not a pair; the message says why.
+        ValueError: The row is not a pair. The message contains the reason.
     """
     if record.fields is None:
         raise ValueError("the row cannot be read")
@@ -218,7 +219,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """Return the choice of more than half of the votes; a tie without such a majority."""
+    """Return the choice of more than half of the votes, or a tie without such a majority."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
@@ -227,17 +228,17 @@ def _name(value: Any) -> str:
         return ""
     name = printable(str(value)).strip()
     if len(name) > NAME_CHARACTERS:
-        raise ValueError(f"the name of a model has more than {NAME_CHARACTERS} characters")
+        raise ValueError(f"a model's name has more than {NAME_CHARACTERS} characters")
     return name
 
 
 def _text(value: Any) -> str:
-    # A prompt may be a list of turns.
+    # An instruction may be a list of turns.
     return user_turns(_conversation(value)) if value is not None else ""
 
 
 def _conversation(value: Any) -> Any:
-    """Return a list of messages or turns, which a cell may hold as text; other texts unchanged."""
+    """Decode a list of messages or turns that a cell contains as text; return other values unchanged."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
@@ -282,7 +283,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """Return a row's verdicts by order; without orders, A came first and the verdict is that order's."""
+    """Return a row's verdicts by order. If the row names no orders, A came first and the winner is its verdict."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

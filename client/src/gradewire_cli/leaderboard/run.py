@@ -1,4 +1,4 @@
-"""A run of `gradewire leaderboard`: read judged pairs, and judge others round by round."""
+"""Run `gradewire leaderboard`: read judged pairs, and judge the remaining pairs round by round."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PAIR = 2
-# "id" names a row, and "images" have their own digest.
+# Fields that are not part of an answer's digest: "id" names a row, and "images" have a separate digest.
 _NOT_COMPARED = frozenset({"id", "images"})
 
 
@@ -49,7 +49,7 @@ class Answers:
     """Answers to compare.
 
     Attributes:
-        rows: Rows by instruction in the order of the files, then by model.
+        rows: Rows by instruction in file order, then by model.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -58,10 +58,10 @@ class Answers:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Read files of answers; a row without a model belongs to the model that its file is named after.
+        """Read files with answers. If a row names no model, the file's name is the model's name.
 
         Raises:
-            InputError: A file cannot be used, or no two answers have the same question.
+            InputError: A file cannot be read, or no two answers have the same question.
         """
         opened = source.open()
         tell(opened.notes)
@@ -74,9 +74,9 @@ class Answers:
             if row.item is None:
                 found.left_out.add("the row cannot be read", row.problem)
             elif not instruction:
-                found.left_out.add("its question is unknown", row.position)
+                found.left_out.add("the row's question is unknown", row.position)
             elif len(model) > NAME_CHARACTERS:
-                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.position)
+                found.left_out.add(f"the model's name has more than {NAME_CHARACTERS} characters", row.position)
             elif model in there:
                 found.left_out.add("the model already has an answer to the question", row.position)
             else:
@@ -85,8 +85,8 @@ class Answers:
         if all(len(rows) < PAIR for rows in found.rows.values()):
             why = found.left_out.sentences("rows") or [f"models: {', '.join(found.models) or 'none'}"]
             raise InputError(
-                f"{source.name}: no two answers have the same question, so nothing can be compared: "
-                f"{'; '.join(why)}. Use --map model=COLUMN and --map question_id=COLUMN"
+                f"{source.name}: no two answers have the same question, so there is nothing to compare "
+                f"({'; '.join(why)}). Use --map model=COLUMN and --map question_id=COLUMN"
             )
         return found
 
@@ -96,11 +96,11 @@ class Answers:
         return sorted({model for rows in self.rows.values() for model in rows})
 
     def has(self, pair: JudgedPair) -> bool:
-        """Return whether both answers of a pair are present."""
+        """Return True if both answers of a pair are present."""
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
 
     def show_pictures(self, folder: Path) -> None:
-        """Add digests of the rows' pictures in this folder, so that changed pictures count as changed answers."""
+        """Add digests of the rows' pictures in this folder, so that a changed picture counts as a changed answer."""
         for rows in self.rows.values():
             rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 
@@ -117,9 +117,9 @@ class Answers:
 
 
 def texts_digest(pair: AnswerPair) -> str:
-    """Return 32 hex digits over models, texts and pictures, but not over ids or positions in a file.
+    """Return 32 hex digits, a hash of a pair's models, texts and pictures.
 
-    So adding or removing other files does not change a pair.
+    Excludes ids and positions, so adding or removing files does not change the hash.
     """
     content = [
         [
@@ -133,10 +133,10 @@ def texts_digest(pair: AnswerPair) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-# With fewer instructions draws hardly differ, so their interval looks too narrow.
+# Minimum number of instructions. With fewer, the draws hardly differ, so the interval is too narrow.
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
-"""The minimum number of pairs in a round, and the number of rounds in a full round robin."""
+"""Minimum number of pairs in a round, and the number of rounds that a full round robin would need."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,13 +144,12 @@ class PairJudging:
     """Judges the pairs of answers that have no verdict yet.
 
     Attributes:
-        recorded: Pairs judged elsewhere; the same models and instruction are not judged again.
-        engine: Judges the pairs; created with `texts_digest`, opened here.
-        pairs: Pairs judged by this run and earlier ones, by instruction and models, in the order of their first
-            verdict.
-        models: All models, sorted: those with answers and those of judged pairs.
+        recorded: Pairs from other files, which are not judged again.
+        engine: The engine that judges pairs, created with `texts_digest` and not yet opened.
+        pairs: Pairs judged by this run and earlier runs, by instruction and models, in order of their first verdict.
+        models: Names of all models with answers or judged pairs, sorted.
         before: Number of pairs from earlier runs.
-        outdated: Number of these pairs whose answers have changed: they are left out and judged again.
+        outdated: Number of pairs from earlier runs whose answers have changed. They are judged again.
     """
 
     answers: Answers
@@ -163,7 +162,7 @@ class PairJudging:
     outdated: int = field(init=False)
 
     def open(self, *, resume: bool) -> None:
-        """Read the pairs of earlier runs; raises InputError as `PairEngine.open` does."""
+        """Read the pairs of earlier runs; raises InputError like `PairEngine.open`."""
         self.engine.take = self._take
         self.engine.open(resume=resume)
         self.before = len(self.pairs)
@@ -177,41 +176,41 @@ class PairJudging:
         self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
 
     def _take(self, number: int, line: Mapping[str, Any]) -> None:
-        """Add a line of the file."""
+        """Add a pair from a line of the --out file."""
         try:
             pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
         except ValueError as error:
             path = self.engine.journal and self.engine.journal.path
             raise InputError(f"{path}: line {number}: {error}. Use another --out") from error
-        # Elsewhere an id that looks like a list of turns is read as their text; here it must equal the answers' id.
+        # In other files, an id that looks like a list of turns becomes their text. Here it must equal the answers' id.
         if isinstance(instruction := line.get("instruction_id"), str):
             pair = replace(pair, instruction=instruction)
         self.pairs[pair.key] = pair
 
     def verdicts(self) -> Verdicts:
-        """Return recorded pairs, then pairs judged here."""
+        """Return the recorded pairs, then the pairs judged by this run and earlier runs."""
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: ShowProgress) -> None:
-        """Judge every pair; raises GradewireError as the chooser does."""
+        """Judge every pair; raises GradewireError like the chooser."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
-        """Judge round by round until every model with answers is certain enough, or no pair is left.
+        """Judge round by round until every model's rating is certain enough, or no pair is left.
 
-        Earlier rounds determine the next one, whose number is stored with its pairs. So a resumed run completes its
-        last round and ends with the same pairs as an uninterrupted run.
+        Earlier rounds determine the next round, and each pair stores its round. So a resumed run completes its last
+        round and ends with the same pairs as an uninterrupted run.
 
         Args:
             width: Maximum width of every model's interval (Bradley-Terry, 95 %), in points.
-            most: Maximum number of judged pairs over all runs; None for no limit.
-            progress: Gets the number of judged pairs.
+            most: Maximum number of judged pairs over all runs. None means no limit.
+            progress: Function to call with the number of judged pairs.
         """
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
         before = [pair for key, pair in self.pairs.items() if key not in last]
         batch = self._round(width, most, before)
-        # With other models or options, the last round would differ: leave it as it is.
+        # If models or options have changed, the last round would contain different pairs, so do not complete it.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, progress)
         while batch := self._round(width, most, list(self.pairs.values())):
@@ -219,7 +218,7 @@ class PairJudging:
             await self._judge(batch, number, progress)
 
     def _round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
-        """Return the pairs to judge next, given the judged ones."""
+        """Return the pairs to judge next, given the judged pairs."""
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
@@ -240,7 +239,7 @@ class PairJudging:
         )
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Yield models with answers whose interval is too wide, or that have too few instructions."""
+        """Yield models with answers whose interval is too wide, or whose judged instructions are too few."""
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None
@@ -253,7 +252,7 @@ class PairJudging:
                 yield model
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: ShowProgress) -> None:
-        """Judge those pairs that are not known yet."""
+        """Judge the chosen pairs that have no verdict yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
@@ -267,7 +266,7 @@ class PairJudging:
 def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
     found = line.bradley_terry
     if line.matches and not line.bounded:
-        # More matches of a model that loses all of them say little: one on each instruction is enough.
+        # If a model wins or loses all of its matches, more matches tell little: one on each instruction is enough.
         return found.questions < instructions
     few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
     return few or math.isnan(found.low) or found.high - found.low > width
@@ -275,11 +274,11 @@ def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class LeaderboardRun:
-    """The files of a run, and the judging of their answers.
+    """A run of the command.
 
     Attributes:
-        source: All files; its options apply to those of answers.
-        by: The judge or metric that chose; "" if nothing was judged.
+        source: All files. Its options apply only to files with answers.
+        by: The judge or metric that chose winners, or "" if this run judged no pair.
     """
 
     options: Mapping[str, Any]
@@ -292,9 +291,9 @@ class LeaderboardRun:
     by: str = ""
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
-        """Return the files of pairs and those of answers, or None.
+        """Return the files with pairs and the files with answers, or None if there are none.
 
-        Standard input has pairs, and so has a file whose first readable row has columns for two models.
+        Standard input contains pairs. A file contains pairs if its first readable row has columns for two models.
         """
         pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
         answers = [path for path in self.source.paths if path not in pairs]
@@ -309,15 +308,15 @@ class LeaderboardRun:
         """Return the message after an interrupt."""
         out = self.options["out"]
         there = out is not None and out.is_file()
-        return f"interrupted; judged pairs are in {out}. Continue with --resume" if there else "interrupted"
+        return f"interrupted. Judged pairs are in {out}. Continue with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
-        """Return all judged pairs, after judging the missing ones."""
+        """Judge the missing pairs, and return all judged pairs."""
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
             if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width need files of answers, but FILE has only judged pairs")
+                raise click.UsageError("--out and --target-width need answers, but FILE contains only judged pairs")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
@@ -336,7 +335,7 @@ class LeaderboardRun:
             return await self._judge(client, text, source, answers)
         if self.options["target_width"] is not None:
             raise click.UsageError(
-                "--target-width works only with a judge: a metric scores each answer once, so pairs cost nothing"
+                "--target-width works only with a judge. A metric scores each answer once, so pairs cost nothing"
             )
         quiet = self.options["quiet"]
         plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=quiet)
@@ -373,15 +372,15 @@ class LeaderboardRun:
 
 def _notes(judging: PairJudging, *, full: int) -> list[str]:
     judged = len(judging.pairs)
-    # Foreign files may repeat a pair.
+    # Files from other programs may repeat a pair.
     known = len({pair.key for pair in judging.verdicts().pairs if judging.answers.has(pair)})
     saved, kept = full - known, judging.before - judging.outdated
     by = judging.engine.chooser.name
     told = [
-        f"judged {judged - kept} pairs by {by}; {kept} were known from earlier runs, {known - judged} from other files"
+        f"judged {judged - kept} pairs by {by}; took {kept} from earlier runs and {known - judged} from other files"
     ]
     if judging.outdated:
         told.append(f"{judging.outdated} pairs were judged again because their answers changed")
     if saved:
-        told.append(f"{saved} of the {full} pairs of a full round robin were not needed ({saved / full:.0%})")
+        told.append(f"{saved} of the {full} pairs in a full round robin were not needed ({saved / full:.0%})")
     return told

@@ -26,14 +26,14 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in the order of their files, and counts of rows that are not pairs."""
+    """Judged pairs in file order, and the numbers of rows that are no pairs."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
-        """Read records; counts rows that are not pairs by reason."""
+        """Read records, and count rows that are no pairs by reason."""
         found = cls()
         for record in records:
             try:
@@ -49,22 +49,22 @@ class Verdicts:
 
     @property
     def families(self) -> list[str]:
-        """Names of the families, sorted; empty for a single one."""
+        """Names of the families, sorted. Empty if there is only one family."""
         found = sorted({pair.family for pair in self.pairs} - {""})
         return found if len(found) > 1 else []
 
     @property
     def without_winner(self) -> Counter[str]:
-        """Number of pairs without a winner, which count as ties, by status."""
+        """Number of pairs without a winner by status. They count as ties."""
         return Counter(pair.status for pair in self.pairs if pair.counted is None)
 
     @property
     def lost_blank(self) -> int:
-        """Number of pairs that a blank answer lost."""
+        """Number of pairs that a blank answer lost without a judge."""
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Return the number of pairs with two readable orders, and of those with the same winner in both."""
+        """Return the number of pairs with two readable orders, and how many of them have the same winner in both."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs
@@ -73,14 +73,11 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """Return a match for each pair; `models`, and `numbers` of instructions, may be shared with other matches."""
+        """Return a match for each pair; `models` and `numbers` fix the indices of models and instructions."""
         return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """Return a match for each known order of a pair, else one for the pair.
-
-        Instructions have the same numbers as in `matches`.
-        """
+        """Return a match for each known order of a pair, or one match without known orders; see `matches`."""
         rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
         for pair in self.pairs:
             read = [order for order in pair.orders if order.winner is not None]
@@ -95,7 +92,7 @@ class Verdicts:
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
-    """Return pairs on which the judge contradicts itself, then those with a probability near 0.5."""
+    """Return pairs with contradicting orders, then pairs without a verdict, then pairs with a probability near 0.5."""
 
     def doubt(pair: JudgedPair) -> tuple[int, float]:
         apart = abs(pair.probability_a - 0.5)
@@ -128,7 +125,7 @@ def _matches(
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
-# The name in a metric identifier.
+# The name at the start of a metric identifier.
 _METRIC = re.compile(r"\w+")
 _Turn = tuple[tuple[str, frozenset[str]], int]
 
@@ -138,9 +135,9 @@ class HumanAgreement:
     """The judge's agreement with annotators.
 
     Attributes:
-        without_words: Number of pairs with unknown lengths; with any, the baseline of the longer answer is left out,
-            for it would cover other pairs.
-        strata: Share of the majority votes that the judge reproduces, with baselines.
+        unmatched: Number of pairs with votes but no verdict.
+        without_words: Number of pairs with unknown lengths. If there are any, the baseline "longer answer" is omitted.
+        strata: Share of majority votes that the judge reproduces, with baselines.
     """
 
     pairs: int
@@ -151,7 +148,7 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """Return annotators' pairs, each turn of a conversation once, with the majority winner of all rows' votes.
+    """Merge annotated rows on the same pair and turn into one pair, whose winner is the majority of all votes.
 
     A row without votes counts as one vote for its winner.
     """
@@ -172,15 +169,15 @@ def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
 
 
 def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Compare the judge with annotators on their common pairs; None without any.
+    """Compare the judge with annotators on their common pairs; return None if there are none.
 
-    A pair without the judge's verdict counts as its tie.
+    A pair on which the judge returned no verdict counts as a tie.
     """
     exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
     any_turn = {pair.key: pair for pair in judged.pairs}
 
     def of_judge(theirs: JudgedPair) -> JudgedPair | None:
-        # A side without turn numbers has one verdict for all turns.
+        # If either side has no turn numbers, its verdict is valid for all turns.
         ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
         return exact.get((theirs.key, theirs.turn), ours)
 

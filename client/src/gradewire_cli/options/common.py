@@ -1,4 +1,4 @@
-"""Options that several commands take (files, choices, groups of rows), and the ends of their help."""
+"""Options that several commands share: files, choices and groups of rows."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
-# A file that is read, and one that is written.
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 FailOn = Literal["failure", "no-score", "never"]
 
 Grouping = tuple[str, ...]
-"""Columns whose values together name a group."""
+"""Columns. Rows with the same values in all of them form a group."""
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds; neither inf nor nan, which every comparison with a bound lets pass."""
+    """A finite number within bounds. click.FloatRange alone accepts nan, and inf without an upper bound."""
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 
 def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
-    """Return an option with one of these values; the first is its default."""
+    """Return an option that accepts one of these values; the first value is its default."""
     return option(*names, type=click.Choice(among), default=among[0])
 
 
@@ -58,14 +57,14 @@ fail_on_option = choice_option("--fail-on", among=get_args(FailOn))
 
 
 def written_options(given: Mapping[str, object]) -> list[str]:
-    """Return options as a command line has them, without those that say nothing."""
+    """Return options as command-line arguments, without empty options."""
     return [word for name, value in given.items() if value for word in (name, str(value))]
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
-    """Refuse --resume with --overwrite, and either where no file is written; raises click.UsageError."""
+    """Raise click.UsageError if --resume and --overwrite are both given, or one of them without a file to write."""
     if options["resume"] and options["overwrite"]:
-        raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
+        raise click.UsageError("--resume and --overwrite exclude each other. Leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
         raise click.UsageError("--resume and --overwrite need --out FILE")
 
@@ -77,7 +76,7 @@ def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
     """Read --group-by.
 
     Raises:
-        click.UsageError: A name is missing, or stands twice in one group.
+        click.UsageError: A column name is missing, or one group names a column twice.
     """
     groupings = []
     for written in (part for text in given for part in text.split(",")):
@@ -85,21 +84,21 @@ def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
         if not all(columns):
             raise click.UsageError(f"--group-by {','.join(given)}: write COLUMN, COLUMN,COLUMN or COLUMN+COLUMN")
         if len(set(columns)) < len(columns):
-            raise click.UsageError(f"--group-by {written}: a column stands there twice")
+            raise click.UsageError(f"--group-by {written} names a column twice. Name it once")
         groupings.append(columns)
     return tuple(dict.fromkeys(groupings))
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Read `grouping_options`; empty for commands that do not have it."""
+    """Read `grouping_options`; return () for commands without these options."""
     if "group_by" not in options:
         return ()
     groupings = read_groupings(options["group_by"])
     if options.get("baseline") is not None and not groupings:
-        raise click.UsageError("--baseline needs --group-by: give both")
+        raise click.UsageError("--baseline needs --group-by. Give both")
     return groupings
 
 
 def written(grouping: Grouping) -> str:
-    """Return a grouping as --group-by takes it."""
+    """Return a grouping in the format of --group-by."""
     return "+".join(grouping)

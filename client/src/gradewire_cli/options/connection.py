@@ -1,4 +1,4 @@
-"""Options for the server, and the client that a command makes of them."""
+"""Options for the connection to a server, and the client that a command creates from them."""
 
 import contextlib
 import os
@@ -19,12 +19,12 @@ from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
-# Deadline of one batch of rows: room for verbose answers on a slow machine, and an end where a server hangs.
+# Deadline of one batch of rows: long enough for verbose answers on a slow machine, and an end if a server hangs.
 BATCH_DEADLINE_S = 600.0
 
-# For the first call: long enough for a server that is there, short enough to show a wrong address at a terminal.
+# Timeout of the first call: long enough for a reachable server, short enough to notice a wrong address at a terminal.
 CONNECT_TIMEOUT_S = 3.0
-# For the first call to a server that is there and busy.
+# Timeout of a second attempt if the server is reachable but busy.
 _BUSY_TIMEOUT_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
@@ -37,7 +37,7 @@ _TLS_FIELDS: Final = {
     "tls_key": "private_key",
     "tls_server_name": "server_name",
 }
-"""Fields of `Tls` by option."""
+"""Names of `Tls` fields by option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class ConnectionOptions:
     """The connection options.
 
     Attributes:
-        server: HOST:PORT; None scores in this process.
-        cache_dir: Store of the engine in this process; None: its default.
-        deadline_s: Of one batch of rows, seconds.
-        models_dir: Built models of the engine in this process; None: its default.
-        judge_server: Where the engine in this process asks its judge; None: as its settings say.
-        wait_s: How long the server may take until it answers for the first time, seconds.
+        server: HOST:PORT. None means scoring in this process.
+        cache_dir: Disk cache of the engine in this process. None means the engine's default.
+        deadline_s: Deadline of one batch of rows, in seconds.
+        models_dir: Directory of built models for the engine in this process. None means the engine's default.
+        judge_server: Judge server of the engine in this process. None means that the engine's settings decide.
+        wait_s: Maximum time until the server's first answer, in seconds.
     """
 
     server: str | None
@@ -64,7 +64,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """Return a client for these options; `transport`, from tests, takes the place of either connection."""
+        """Return a client for these options; tests pass a `transport` to replace the connection."""
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:
@@ -82,21 +82,21 @@ class ConnectionOptions:
 
     @contextlib.asynccontextmanager
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
-        """Yield a client as `client` makes it, closed at the end, of a server that has answered.
+        """Yield the client after its server has answered, and close the client at the end.
 
-        A wrong address shows after `wait_s`; a server that goes away later is waited for until `deadline_s`.
+        A wrong address fails after `wait_s`. If the server disappears later, calls wait for it until `deadline_s`.
         """
         async with self.client(transport) as client:
             if self.server is not None or transport is not None:
                 try:
                     await client.models(deadline_s=self.wait_s)
-                except (DeadlineExceeded, Overloaded):  # the server is there, and slow
+                except (DeadlineExceeded, Overloaded):  # the server is reachable but slow
                     await client.models(deadline_s=max(_BUSY_TIMEOUT_S, self.wait_s))
             yield client
 
     @property
     def arguments(self) -> list[str]:
-        """Options as `connection_options` reads them; not the token, which no terminal should show."""
+        """The options as command-line arguments, without the token, which no terminal should show."""
         if self.server is not None:
             return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
@@ -105,7 +105,7 @@ class ConnectionOptions:
 
     @property
     def description(self) -> str:
-        """The place of the scoring, for users."""
+        """The server's address, or the words for the engine in this process, for users."""
         return self.server or "the engine in this process"
 
 
@@ -121,7 +121,7 @@ wait_option = option("--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S)
 
 
 def server_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --server, with its variable."""
+    """Return --server with its environment variable."""
     return option("--server", envvar=SERVER_VARIABLE, show_envvar=True, **attributes)
 
 
@@ -143,23 +143,23 @@ connection_options = stacked(
 
 
 def _check_address(server: str) -> None:
-    # Other names that gRPC resolves (unix:PATH, dns:///HOST:PORT) say themselves what they are.
+    # gRPC itself resolves names with a scheme (unix:PATH, dns:///HOST:PORT), so do not check them.
     if server.startswith(("unix:", "unix-abstract:")) or ":///" in server:
         return
     found = _HOST_PORT.fullmatch(server)
     if found is None or not 0 < int(found["port"]) <= MAX_PORT:
-        raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
+        raise click.UsageError(f"--server {server}: write HOST:PORT, e.g. 127.0.0.1:50051")
 
 
 def tls_of(options: Mapping[str, Any]) -> Tls | None:
-    """Read `tls_options`; None where they ask for no encryption.
+    """Read `tls_options`; return None for a connection without TLS.
 
     Raises:
-        click.UsageError: A certificate is given without its key, or the other way round.
+        click.UsageError: A certificate is given without its key, or a key without its certificate.
     """
     given = {field: options[name] for name, field in _TLS_FIELDS.items() if options[name] is not None}
     if ("certificate_chain" in given) != ("private_key" in given):
-        raise click.UsageError("--tls-cert and --tls-key belong together: give both, or neither")
+        raise click.UsageError("--tls-cert and --tls-key belong together. Give both, or neither")
     return Tls(**given) if given or options["tls"] else None
 
 
@@ -176,24 +176,24 @@ def server_of(options: Mapping[str, Any]) -> Endpoint:
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
-    """Read the options of `connection_options`; --embedded wins over the variable, not over the flag."""
+    """Read `connection_options`. --embedded overrides the variable GRADEWIRE_SERVER but excludes the flag --server."""
     server: str | None = options["server"]
     if options["embedded"] and server is not None:
         source = click.get_current_context().get_parameter_source("server")
         if source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError("--server and --embedded exclude each other: leave one out")
+            raise click.UsageError("--server and --embedded exclude each other. Leave one out")
         server = None
     if server is not None:
         _check_address(server)
     if server is not None and options["cache_dir"] is not None:
-        raise click.UsageError("--disk-directory is for scoring in this process: leave it out with --server")
+        raise click.UsageError("--disk-directory is only for scoring in this process. Leave it out with --server")
     tls = tls_of(options)
     if server is None and tls is not None:
-        raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")
+        raise click.UsageError("--tls and --tls-… need a server. Add --server HOST:PORT, or leave them out")
     judge_server = judge_server_of(options)
     if server is not None and judge_server is not None:
         raise click.UsageError(
-            "--judge-url is for scoring in this process: a server asks the judges of its own settings, leave it out"
+            "--judge-url is only for scoring in this process. Leave it out, because a server's settings name its judges"
         )
     return ConnectionOptions(
         server=server,

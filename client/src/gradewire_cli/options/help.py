@@ -1,4 +1,4 @@
-"""Commands whose --help shows the everyday options in named groups; --help-all shows every option."""
+"""Commands whose --help shows the everyday options in named groups, and whose --help-all shows every option."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 HELP: Final = "Help"
-"""The group of --help and --help-all, always the last one."""
+"""Title of the group with --help and --help-all, which always comes last."""
 _SHOWS_ALL: Final = "gradewire_cli.shows_all"
-"""Key in the context's `meta`: --help-all is being answered."""
+"""Key in the context's `meta` that is true while --help-all prints."""
 _FLAG_COLUMNS: Final = 27
-"""Columns of flag and placeholder, so that most texts fit beside them into 100 columns."""
+"""Width of flag and placeholder in characters, which leaves enough of 100 columns for most help texts."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
 _NOT_SHOWN: Final = ("range", "required")
-"""Extras of click that make a help text longer and say what an error says too."""
+"""Extras that click adds to a help text. We drop them because error messages contain the same information."""
 
 
 class Option(click.Option):
@@ -34,7 +34,7 @@ class Option(click.Option):
 
     Attributes:
         rare: If true, only --help-all shows the option.
-        group: Title of its group in the help.
+        group: Title of the option's group in the help.
     """
 
     def __init__(self, *arguments: Any, group: str, rare: bool = False, **attributes: Any) -> None:
@@ -55,13 +55,13 @@ class Option(click.Option):
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra: dict[str, Any] = {**super().get_help_extra(ctx)}
         default = str(extra.get("default", ""))
-        if default.startswith("("):  # click puts words about a default into parentheses
+        if default.startswith("("):  # click puts a default's description into parentheses
             extra["default"] = default[1:-1]
         return {name: text for name, text in extra.items() if name not in _NOT_SHOWN and text not in {"", '""'}}
 
 
 class Command(cloup.Command):
-    """A command with examples on top of its options, which stand in groups."""
+    """A command whose help shows examples, then the options in groups."""
 
     def __init__(self, *arguments: Any, examples: str = "", **attributes: Any) -> None:
         super().__init__(*arguments, formatter_settings={"col1_max_width": _FLAG_COLUMNS}, **attributes)
@@ -120,13 +120,13 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
 
 
 def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option with the texts that options.toml has for its first flag."""
+    """Return an option with the texts in options.toml for its first flag."""
     texts = _toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
     return click.option(*names, cls=Option, **{**texts, **attributes})
 
 
 def stacked(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
-    """Return a decorator that adds options, arguments or further decorators, in this order."""
+    """Return a decorator that applies these decorators (options, arguments, …) in this order."""
 
     def add(command: Decorated) -> Decorated:
         for each in reversed(options):
@@ -145,15 +145,16 @@ def command(
     condition: str = "",
     **blocks: str,
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Return a decorator that makes a command.
+    """Return a decorator that creates a command.
 
     Args:
-        name: Name in help.toml, where examples and the end of the help are; the command has its last word.
-        cls: Class of the command.
-        about: Text of the help; None: the docstring.
-        failed_rows: For exit code 1, as `exit_codes` takes it.
-        condition: For exit code 4, as `exit_codes` takes it.
-        blocks: Further blocks of the end of the help.
+        name: Key in help.toml, which contains the examples and the text below the options. The key's last word is
+            the command's name.
+        cls: The command's class.
+        about: Help text above the examples. None means the docstring.
+        failed_rows: Meaning of exit code 1, see `exit_codes`.
+        condition: Meaning of exit code 4, see `exit_codes`.
+        blocks: Values of additional placeholders in the text below the options.
     """
     texts = help_texts()[name]
     codes = exit_codes(failed_rows=failed_rows, condition=condition)
@@ -163,23 +164,23 @@ def command(
 
 
 def group_epilog(name: str) -> str:
-    """Return the end of the help of a group of commands: its examples of help.toml."""
+    """Return a command group's examples from help.toml, which end its help."""
     return f"\b\nExamples:\n{help_texts()[name]['examples']}"
 
 
 def column_help() -> str:
-    """Return the columns of rows, as a block of a command's help."""
+    """Return the help block on a row's columns."""
     return help_texts()["columns"]["text"]
 
 
 def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
-    """Return a line for each field with the columns in which it may stand."""
+    """Return a line for each field with the names of the columns that may contain it."""
     width = max(map(len, usual)) + 1
     return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
 
 
 def help_texts() -> dict[str, dict[str, str]]:
-    """Return help.toml."""
+    """Return the contents of help.toml."""
     return _toml("help.toml")
 
 

@@ -1,4 +1,4 @@
-"""Options for judges: which one, its own server, and the prices of its tokens."""
+"""Options that choose a judge, its server, and the prices of its tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RETRIES: Final = 2
-"""Times that a row is sent again which the judge could not take."""
+"""Maximum number of retries for a row while the judge is busy."""
 BACKENDS: Final = ("openai", "decisions")
 _CONVENTIONAL_NAME: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _MILLION: Final = 1e6
@@ -51,12 +51,13 @@ price_options = stacked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeServer:
-    """The server behind which the judge is asked.
+    """A judge on a remote server.
 
     Attributes:
-        model: Name of the model there; "" where it has one alone.
-        key_variable: Environment variable with the API key; "" for none.
-        reasoning_tokens: Tokens that the model may think before each answer; None: as the settings say.
+        model: The model's name on that server.
+        key_variable: Environment variable with the API key. "" means no key.
+        reasoning_tokens: Maximum number of tokens that the judge may think before each answer. None means that the
+            engine's settings decide.
     """
 
     url: str
@@ -66,16 +67,16 @@ class JudgeServer:
     backend: str = BACKENDS[0]
 
     def settings(self) -> dict[str, Any]:
-        """Return settings of the engine in this process.
+        """Return settings for the engine in this process.
 
         Raises:
-            InputError: The variable with the key is not set, as on another machine than that of the command.
+            InputError: This machine lacks the variable with the key, although the command's machine has it.
         """
         key = os.environ.get(self.key_variable, "") if self.key_variable else ""
         if self.key_variable and not key:
             raise InputError(
-                f"--judge-key-env {self.key_variable}: it is not set on {socket.gethostname()}: start Ray's workers "
-                "with it on every machine"
+                f"--judge-key-env {self.key_variable}: this variable is not set on {socket.gethostname()}. Set it "
+                "before you start Ray on each machine"
             )
         return {
             "judge_backend": self.backend,
@@ -87,7 +88,7 @@ class JudgeServer:
 
     @property
     def arguments(self) -> list[str]:
-        """The options as they are written; not the key."""
+        """The options as command-line arguments, without the key itself."""
         return written_options(
             {
                 "--judge-url": self.url,
@@ -100,32 +101,33 @@ class JudgeServer:
 
 
 def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
-    """Read `judge_server_options`; None where they name no server.
+    """Read `judge_server_options`; return None if they name no server.
 
     Raises:
-        click.UsageError: One is given without --judge-url, two do not go together, or the variable is not set.
+        click.UsageError: An option is given without --judge-url, two options conflict, or the variable is not set.
     """
     url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
     thoughts, backend = options["judge_reasoning_tokens"], options["judge_backend"]
     if url is None:
         if key or model or thoughts is not None or backend is not None:
             raise click.UsageError(
-                "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend are for "
-                "--judge-url: give it too"
+                "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend need "
+                "--judge-url. Give it too"
             )
         return None
     if backend == "decisions" and thoughts:
         raise click.UsageError(
-            "--judge-reasoning-tokens is for --judge-backend openai: a decision model writes nothing, so leave it out"
+            "--judge-reasoning-tokens needs --judge-backend openai, because a decision model writes no tokens"
         )
     if not model:
-        raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
+        raise click.UsageError("--judge-url needs --judge-remote-model NAME, the model's name on that server")
     if key and not os.environ.get(key):
-        # A key given by mistake must not reach a log: only a name that no key looks like is repeated.
+        # The user may have given the key itself, and a key must not reach a log. So the message repeats only a name
+        # that no key looks like.
         named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
         raise click.UsageError(
-            f"--judge-key-env{named}: no variable of this name is set, or it is empty. "
-            "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
+            f"--judge-key-env{named}: the variable is not set, or it is empty. "
+            "Give the name of the variable that contains the key, never the key itself: "
             "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
         )
     return JudgeServer(
@@ -135,7 +137,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrices:
-    """Prices of a million tokens that judges read and write, in any currency; None: not known."""
+    """Prices per million tokens that judges read and write, in any currency. None means an unknown price."""
 
     read: float | None = None
     written: float | None = None
@@ -146,18 +148,18 @@ class JudgePrices:
         return self.read is not None and self.written is not None
 
     def price(self, read: int, written: int) -> float | None:
-        """Return the price of these tokens; None where it is not known."""
+        """Return the price of these numbers of tokens, or None if a price is unknown."""
         if self.read is None or self.written is None:
             return None
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price for users, "at most" where both numbers are bounds; where unknown, the missing flags."""
+        """Return the price for users, or the missing flags; `at_most` means that the token numbers are bounds."""
         price = self.price(read, written)
         if price is None:
             given = (self.read, self.written)
             missing = [flag for flag, each in zip(_PRICE_FLAGS, given, strict=True) if each is None]
-            return f"price unknown (give {' and '.join(missing)}, for a million tokens)"
+            return f"price unknown (give {' and '.join(missing)} per million tokens)"
         if estimated:
             return f"price about {price:.4g}, estimated"
         return f"price {'at most ' if at_most else ''}{price:.4g}"

@@ -27,28 +27,28 @@ _PLACEHOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class GivenPrompt:
-    """A prompt file: where it is, and what it says."""
+    """A prompt file's path and prompt."""
 
     path: Path
     prompt: PromptText
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; raises InputError where it cannot be read."""
+    """Read a file; raises InputError if this fails."""
     with named_errors(path):
         return path.read_bytes()
 
 
 def read_prompt_file(path: Path) -> GivenPrompt:
-    """Read a prompt file; raises InputError where it cannot be read, InvalidRequest where it is none."""
+    """Read a prompt file; raises InputError if the file cannot be read, InvalidRequest if it is no prompt file."""
     return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
-    """Put the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
+    """Put the text of each --prompt file into the metric that names this prompt, or that names no prompt.
 
     Raises:
-        InputError: A file is for none of the metrics, or two are for the same.
+        InputError: A file fits no metric, or two files fit the same metric.
     """
     used: set[Path] = set()
     filled = []
@@ -57,7 +57,7 @@ def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> l
         if len(fitting) > 1:
             paths = " and ".join(str(given.path) for given in fitting)
             raise InputError(
-                f"--prompt: {paths} are both for {metric.name}: say which in --metrics "
+                f"--prompt: {paths} are both for {metric.name}. Choose one in --metrics "
                 f"('{metric.name}?prompt={fitting[0].prompt.name}'), or leave one out"
             )
         changes: dict[str, Any] = {"prompt": fitting[0].prompt.text} if fitting else {}
@@ -66,8 +66,8 @@ def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> l
     for given in prompts:
         if given.path not in used:
             raise InputError(
-                f"--prompt {given.path}: it is {given.prompt.name} for {given.prompt.metric}, which is not among "
-                "--metrics, or says another prompt there"
+                f"--prompt {given.path}: prompt {given.prompt.name} is for {given.prompt.metric}. Add this metric to "
+                "--metrics, or remove its parameter prompt if that names a different prompt"
             )
     return filled
 
@@ -96,13 +96,13 @@ cascade_options = stacked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions:
-    """The options that choose metrics, as they were written; `resolve_plan` makes a plan of them.
+    """The unresolved options that choose metrics; `resolve_plan` turns them into a plan.
 
     Attributes:
-        metrics: Names and lines separated by commas, `all` among them; or one metric.
-        usual: Whether nobody named them, so that `correctness` is left out where the encoder has no fit for it.
-        reference_set: Name of prepared references, for synthetic = prepared and for prepared corpora.
-        retries: How often rows are sent again when the server says that this may help.
+        metrics: Comma-separated metric names or identifiers, possibly with `all`; or one metric.
+        usual: True if the user named no metrics, so `correctness` is omitted if the encoder has no fit for it.
+        reference_set: Name of the prepared reference set, for synthetic = prepared and for corpus statistics.
+        retries: Maximum number of retries for a row that the server reports as retryable.
     """
 
     metrics: str | Metric
@@ -118,19 +118,19 @@ class MetricOptions:
     judge_budget: float | None = None
 
     def arguments(self, lines: Iterable[str]) -> list[str]:
-        """Return the options that reproduce metrics of these lines; a metric that was never computed has no line."""
+        """Return the arguments that reproduce these metric identifiers; "" stands for a metric never computed."""
         prompts = (("--prompt", str(given.path)) for given in self.prompts)
         return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Read the options of `metric_options` and `judge_options`; raises click.ClickException."""
+    """Read `metric_options` and `judge_options`; raises click.ClickException."""
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if options["synthetic"] == "prepared" and not named:
-        raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")
+        raise click.UsageError("--synthetic prepared needs --reference-set NAME; `gradewire prepare` prints the name")
     cascade: dict[str, Any] = {name: options.get(name) for name in ("risk", "judge_budget")}
     if None not in cascade.values():
-        raise click.UsageError("--judge-budget stands in place of --risk: leave one of them out")
+        raise click.UsageError("--judge-budget and --risk exclude each other. Leave one out")
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     names = ("metrics", "preset", "synthetic", "model", "reference_set", "judge", "retries")
@@ -139,13 +139,13 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
 
 
 def is_usual(metrics: str) -> bool:
-    """Tell whether these are the usual metrics, and the command line that is read names none."""
+    """Return True if these are the usual metrics because the current command line names none."""
     source = click.get_current_context().get_parameter_source("metrics")
     return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 
 
 def metrics_help() -> str:
-    """Return the metrics with their parameters, as a block for a command's help."""
+    """Return the help block on metrics and their parameters."""
     width = max(map(len, METRIC_TYPES)) + 2
     lines = []
     for name in METRIC_TYPES:
@@ -160,11 +160,11 @@ def metrics_help() -> str:
         )
     judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
-        f"{judged} ask a judge, a language model, which takes seconds for a row on a CPU. all leaves them out; "
-        "all,lave has both.",
+        f"{judged} ask a judge. A judge is a language model that takes seconds per row on a CPU. all excludes these "
+        "metrics; add one as in all,lave.",
         _HELP_COLUMNS,
     )
-    return "\n".join(["\b", "Metrics, and what NAME?KEY=VALUE&KEY=VALUE takes:", *lines, "", "\b", *asked])
+    return "\n".join(["\b", "Metrics and their parameters (NAME?KEY=VALUE&KEY=VALUE):", *lines, "", "\b", *asked])
 
 
 def _written(parameter: WireParameter) -> str:

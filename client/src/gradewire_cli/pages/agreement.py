@@ -1,4 +1,4 @@
-"""The page on agreement with labels."""
+"""The HTML page on agreement with labels."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.page import Block
 
 
-# Numbers of answers for each metric and direction, of values of cells, and of paired differences. The first set that
-# keeps the page small enough applies.
+# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences. The page uses the
+# first set that keeps it small enough.
 _AMOUNTS: Final = (
     *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
     (1, 1000, 100),
@@ -71,22 +71,23 @@ _CHARTS: Final = ("pearson", "kendall", "auc")
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     """Write the page as one file that loads nothing from other files or the network.
 
-    The page shows up to 25 answers for each metric and direction. Above 1.9 MB it shows fewer answers and says so, then
-    fewer cells and differences. Long texts are cut and show their length, names are cut at 80 characters, and only the
-    first 40 metrics appear. Up to 6 MB of pictures in the rows or in `report.folder` are embedded; others become links.
+    The page shows up to 25 answers for each metric and direction. Above 1.9 MB it shows fewer answers and tells the
+    reader, then also fewer cells and differences. Long texts are cut and show their length. Names are cut at 80
+    characters. Only the first 40 metrics appear. Up to 6 MB of pictures from the rows or from `report.folder` are
+    embedded, and the remaining pictures become links.
 
     Returns:
         The page's size in bytes.
 
     Raises:
-        InputError: jinja2 is not installed, the page is larger than 1.9 MB without any answer and cell, or the file
-            cannot be written.
+        InputError: jinja2 is not installed, the page exceeds 1.9 MB even without answers and cells, or the file cannot
+            be written.
     """
     return page.write_page(path, _pages(report, path.parent), without="answer or cell", quiet=quiet)
 
 
 def render(report: ReportInput, folder: Path = Path()) -> bytes:
-    """Return the page in UTF-8, with links to files relative to `folder`; raises as `write_report`."""
+    """Return the page in UTF-8 with file links relative to `folder`; raises InputError like `write_report`."""
     return page.render(_pages(report, folder), without="answer or cell")
 
 
@@ -148,10 +149,10 @@ def _overview(report: ReportInput) -> Section:
 def _facts(report: ReportInput) -> list[tuple[str, str]]:
     labels = sorted(Counter(report.judged.labels.tolist()).items())
     counts = {"Labelled rows": len(report.rows)}
-    counts |= {"Left out: no label": report.unlabelled} if report.unlabelled else {}
-    counts |= {"Left out: label unreadable": report.unreadable} if report.unreadable else {}
+    counts |= {"Skipped: no label": report.unlabelled} if report.unlabelled else {}
+    counts |= {"Skipped: unreadable label": report.unreadable} if report.unreadable else {}
     counts |= {f"Label {label:g}": rows for label, rows in labels[:12]}
-    other = [("Other labels", f"{len(labels) - 12} kinds")] if len(labels) > 12 else []
+    other = [("Other labels", f"{len(labels) - 12} values")] if len(labels) > 12 else []
     return [*((name, f"{rows:,}") for name, rows in counts.items()), *other, *_annotators(report)]
 
 
@@ -169,7 +170,7 @@ def _annotators(report: ReportInput) -> Iterator[tuple[str, str]]:
         interval = f" ({' to '.join(map(signed, value.bounds))})" if value.bounds else ""
         yield name, f"{signed(value.text)}{interval}"
     if (more := len(found.pairs) - SHOWN_PAIRS) > 0:
-        yield "Cohen's kappa, further pairs", f"{more}, not shown"
+        yield "Cohen's kappa, more pairs", f"{more}, not shown"
 
 
 def _cells(report: ReportInput, cells: Table) -> ShownTable:
@@ -180,7 +181,7 @@ def _cells(report: ReportInput, cells: Table) -> ShownTable:
 
 
 def _kinds(report: ReportInput) -> list[str]:
-    """Return the groupings of rows, without groups that only repeat the data sets."""
+    """Return the groupings of rows, without the grouping by group if it only repeats the data sets."""
     again = all(row.group in {"", row.dataset} for row in report.rows)
     return [kind for kind in CELL_KINDS if kind != "group" or not again]
 
@@ -221,13 +222,13 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
 
 
 def _reproduce(report: ReportInput) -> Section:
-    # The first row with an identifier counts.
+    # Use the identifier of the first row that has one: in a dict, later values win, so go backwards.
     results = (item for row in reversed(report.rows) for item in row.results.items())
     known = {metric: str(result["line"]) for metric, result in results if result.get("line")}
     how = (
-        "An identifier names metric, version, parameters and the digest of the weights. ",
+        "An identifier contains the metric, version, parameters and the digest of the weights. ",
         Code("gradewire score --metrics"),
-        f" accepts it unchanged. Seed of the bootstrap: {report.agreement.seed}.",
+        f" accepts identifiers unchanged. Seed of the bootstrap: {report.agreement.seed}.",
     )
     lines = page.lines((metric, known.get(metric, "")) for metric in report.judged.scores)
     return Section("reproduce", ("Reproduce",), [Paragraph(how), lines])

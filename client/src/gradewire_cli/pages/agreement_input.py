@@ -1,4 +1,4 @@
-"""The agreement page's input, limited to what a page can hold, and its rows without a score."""
+"""The agreement page's input, shortened to fit on a page, and its rows without a score."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,10 @@ from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
 MAX_METRICS = 40
-# Notes list places by name, and names may be long.
+# Maximum length of a note, because notes list names, which may be long.
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
-# Levels at which a cell without this name has rows without one; elsewhere the name does not matter.
+# Levels at which a cell's empty name means rows without this name. At other levels, an empty name means all rows.
 _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
 _EXAMPLES = 3
 _EXAMPLE_CHARACTERS = 160
@@ -31,10 +31,10 @@ class ReportRow:
     Attributes:
         id: The row's id in the run's output.
         references: All references in the order that metrics saw.
-        picture: The question's picture as the row names it: a path, an http(s) URL, a data URI, another name; ""
-            without one.
-        labels: Each annotator's label if there are several; None for a missing one.
-        group: A further name that groups rows.
+        picture: The question's picture in the row's own words: a path, an http(s) URL, a data URI or a name. "" means
+            no picture.
+        labels: Each annotator's label if there are several annotators. None means a missing label.
+        group: An additional name that groups rows.
     """
 
     id: str
@@ -55,11 +55,13 @@ class ReportInput:
     """A run with its labels.
 
     Attributes:
-        source: The scored files, for the headline.
-        created: The date for the headline; the page reads no clock.
+        source: Names of the scored files, for the headline.
+        created: The date for the headline. The page itself reads no clock.
         judged: The columns from which `agreement` was computed.
-        annotators: Agreement among annotators; None without several.
-        folder: The folder of the file of rows, in which named pictures are looked up; None: nowhere.
+        unlabelled: Number of skipped rows without a label.
+        unreadable: Number of skipped rows with an unreadable label.
+        annotators: Agreement among annotators, or None without several annotators.
+        folder: The input file's folder, for pictures that rows name by path. None means that no picture is read.
     """
 
     source: str
@@ -75,15 +77,15 @@ class ReportInput:
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.judged.labels):
-            raise ValueError(f"{len(self.rows)} rows but {len(self.judged.labels)} labels: the numbers must be equal")
+            raise ValueError(f"{len(self.rows)} rows but {len(self.judged.labels)} labels. Pass one label per row")
 
 
 def bounded(report: ReportInput) -> ReportInput:
     """Return the report with printable short names, and only the first 40 metrics.
 
-    Names may be a megabyte long, contain control characters, or be missing in some rows. They leave with at most 80
-    characters, and distinct if they were distinct; rows without a data set or model become "(none)" if others have one.
-    A note gives the number of metrics left out.
+    Names may be a megabyte long, contain control characters, or be missing in some rows. The returned names have at
+    most 80 characters and stay distinct. If only some rows have a data set or model, the other rows get "(none)". If
+    metrics are omitted, a note names their number.
     """
     scores = list(report.judged.scores)
     metrics = shown_names(scores[:MAX_METRICS])
@@ -129,7 +131,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the shown form of each name; numbers names that begin alike, to keep them distinct."""
+    """Return a short form of each name, and number names with the same beginning to keep them distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()
@@ -154,7 +156,7 @@ def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellA
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Failed rows of one metric and status, with a few examples (id, message, prediction)."""
+    """The failed rows of one metric and status, with a few examples (id, message, prediction)."""
 
     metric: str
     status: str

@@ -1,4 +1,4 @@
-"""Tables of the agreement page: overview, cells, paired differences."""
+"""The agreement page's tables: overview, cells, and paired differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Maximum numbers of values in the table of cells, of lines for one metric there, and of paired differences.
+# Maximum numbers of values and of lines per metric in the table of cells, and of paired differences.
 CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300
@@ -27,9 +27,9 @@ _P = "two-sided, from the same draws"
 
 
 def overview_table(agreement: AgreementReport) -> Table:
-    """Return a line per metric with the mean of its cells, for statistics that are defined within cells.
+    """Return a table with a line per metric: the mean over cells, for statistics that are defined within cells.
 
-    If the mean has no interval but the value over all rows has one, the latter is added.
+    If the mean has no interval but the value over all rows has one, add the value over all rows.
     """
     statistics = [
         statistic
@@ -51,14 +51,14 @@ def overview_table(agreement: AgreementReport) -> Table:
     ]
     title = _with_intervals("Agreement of each metric with the labels: mean of the cells", rows)
     if any(isinstance(cell, Value) and any("all rows" in note for note in cell.notes) for row in rows for cell in row):
-        title += "; where the mean has no interval, the value over all rows with its 95 % interval"
+        title += "; if the mean has no interval, also the value over all rows with its 95 % interval"
     return Table(title, ["Metric", "Scored", "Failed", *_names(statistics)], rows, explained=_meanings(statistics))
 
 
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return a line per metric and cell; a cell's name is what its rows have in common.
+    """Return a table with a line per metric and cell. A cell's names are its rows' data set, model or group.
 
-    Above `most_values` values, shows the largest cells, the same ones for every metric.
+    Above `most_values` values, shows only the largest cells, the same for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [
@@ -99,7 +99,7 @@ def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return a line per pair of metrics and statistic, at most `most`."""
+    """Return a table with at most `most` lines, one per pair of metrics and statistic."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [
@@ -114,17 +114,17 @@ def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES
         for pair in pairs
     ]
     return Table(
-        _with_intervals("Paired differences on the rows that both scored", rows),
+        _with_intervals("Paired differences on the rows that both metrics scored", rows),
         ["Difference", "Statistic", "Rows", "Mean of cells", "p of the mean", "All rows", "p of all rows"],
         rows,
-        explained={"Rows": "rows that both scored", "p of the mean": _P, "p of all rows": _P},
+        explained={"Rows": "rows that both metrics scored", "p of the mean": _P, "p of all rows": _P},
         filters=[{"metric": pair.metric} for pair in pairs],
         note=f"The first {most:,} of {there:,} lines are shown. Use --json for all values." if there > most else "",
     )
 
 
 def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
-    """Return the statistics with a value anywhere, in the page's order."""
+    """Return the statistics that are defined in at least one cell, in the page's order."""
     defined = {
         statistic
         for metric in agreement.metrics
@@ -136,7 +136,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return name and meaning of every statistic, with the number of draws behind its intervals."""
+    """Return the name and meaning of every statistic, with its intervals' number of draws."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [
@@ -177,7 +177,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
 
 
 def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean of cells, with the number of its cells unless these are all."""
+    """Add the number of cells to a mean over only some of the cells."""
     if cells == cells_in_all or math.isnan(value.value):
         return value
     return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))

@@ -1,4 +1,4 @@
-"""Single answers on the page, with the worst disagreements between metrics and annotators first."""
+"""The answers on the agreement page: the worst disagreements between metrics and annotators."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
-# Evidence of a disagreement: the metric's verdict, or the rank of its score if it gives none.
+# Evidence of a disagreement: the metric's verdict, or the score's rank if the metric returns no verdict.
 Basis = Literal["verdict", "rank"]
-# A row's rank is far off if its positions by score and by label differ by this share of all rows.
+# A row's rank is far off if its relative positions by score and by label differ by at least this share of all rows.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,10 +28,10 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# A judge's tokens are a cost, not a reason, and its labels appear with their probabilities.
-# Nobody reads forty features, and the metric identifier names the fit.
+# Fields of a result that the page omits: a judge's tokens are a cost and no reason, its labels appear with their
+# probabilities, nobody reads forty features, and the metric identifier names the fit.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Explanations of a verdict may be as long as a line of parts.
+# Fields that explain a verdict. They may be as long as a whole line of fields.
 _EXPLANATIONS = {"reason"}
 
 
@@ -41,9 +41,10 @@ class Disagreements:
 
     Attributes:
         rows: int[shown], positions of the rows, worst first.
-        by_verdict: bool[shown], whether verdict and label differ; otherwise the score's rank is far off.
+        by_verdict: bool[shown], True if verdict and label differ, False if the score's rank is far off.
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
-        label_ranks: float[shown], the same by label; rows with equal labels share their middle position.
+        label_ranks: float[shown], the row's position by label, in the same range. Rows with equal labels share their
+            middle position.
     """
 
     rows: NDArray[np.intp]
@@ -58,20 +59,21 @@ def worst(
 ) -> dict[Direction, Disagreements]:
     """Return the rows on which a metric and annotators disagree, largest gap between score and label first.
 
-    A row with a verdict disagrees if the verdict differs from the label. A row without one (or with labels outside [0,
-    1], which have no right and wrong) disagrees if its rank is far off: its positions by score and by label differ by
-    at least a quarter of the rows, and some row with a better label scored less ("high"), or one with a worse label
-    more ("low"). Ranks make metrics with different ranges comparable. If more rows are equally bad than fit, the shown
-    ones are spread evenly over them, so that they do not all come from one question.
+    A row with a verdict disagrees if the verdict differs from the label. A row without a verdict, or with labels
+    outside [0, 1], which are neither right nor wrong, disagrees if its rank is far off. That means that its positions
+    by score and by label differ by at least a quarter of the rows, and some row with a better label has a lower score
+    ("high"), or some row with a worse label has a higher score ("low"). Ranks make metrics with different ranges
+    comparable. If too many rows are equally bad, the returned rows are spread evenly over the file, so that they do not
+    all come from one question.
 
     Args:
-        scores: float64[rows]; NaN for failed rows, which are left out.
-        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        scores: float64[rows]. NaN marks failed rows, which are skipped.
+        verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] without NaN.
         most: Maximum number of rows for each direction.
 
     Returns:
-        "high": called right or scored too high; "low": called wrong or scored too low.
+        "high": rows called right or scored too high. "low": rows called wrong or scored too low.
     """
     scored = np.flatnonzero(~np.isnan(scores))
     values, judged, called = scores[scored], labels[scored], verdicts[scored]
@@ -106,7 +108,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows]: each value's ascending position as a share of all; equal values share the middle."""
+    """Return each value's relative position in ascending order, float64[rows]; equal values share their middle."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -114,7 +116,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows]: the lowest value among rows with a larger label; infinity without any."""
+    """Return the lowest value among rows with a larger label, float64[rows]; infinity if no label is larger."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -123,7 +125,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Return int[shown]: positions of the largest values; of equal ones at the limit, an even selection."""
+    """Return the positions of the largest values, int[shown], with an even selection of equal values at the limit."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]
@@ -139,9 +141,9 @@ class Found:
     """A reason to show an answer.
 
     Attributes:
-        place: Position from the worst, from 1.
-        by: Whether verdict and label differ, or the score's rank is far off.
-        ranks: The ranks by score and by label; "" if verdict and label differ.
+        place: Position in the metric's list of disagreements, from 1 (worst).
+        by: Evidence of the disagreement.
+        ranks: The ranks by score and by label as text, or "" if verdict and label differ.
     """
 
     metric: int
@@ -153,7 +155,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference; `matched_by` names the metrics that it gave a score above 0."""
+    """A reference; `matched_by` names the metrics whose score above 0 comes from it."""
 
     number: int
     text: ShownText
@@ -162,7 +164,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """The result of one metric; `score` is a status if there is no score."""
+    """One metric's result; `score` is the status if there is no score."""
 
     metric: str
     score: str
@@ -174,7 +176,7 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer on which a metric and annotators disagree; `side` is right or wrong if the label is in [0, 1]."""
+    """An answer on which a metric and annotators disagree; `side` is "right", "wrong", or "" outside [0, 1]."""
 
     row: ReportRow
     id: str
@@ -193,10 +195,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All shown answers; those that most metrics place badly come first.
+    """All shown answers. Answers on which most metrics disagree with annotators come first.
 
     Attributes:
-        totals: Number of rows that disagree, by metric, direction and evidence.
+        totals: Number of disagreeing rows by metric, direction and evidence.
         most: Maximum number of answers for each metric and direction.
     """
 
@@ -206,7 +208,7 @@ class Cases:
 
 
 def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
-    """Return the worst disagreements of every metric with pictures, at most `most` for each direction."""
+    """Return every metric's worst disagreements with their pictures, at most `most` for each direction."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -254,7 +256,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """Return the prediction with one metric's window marked, preferably of a metric that disagrees."""
+    """Return the prediction with one metric's best window marked, preferably for a metric that disagrees."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -263,16 +265,16 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
     place = find_window(text, windows[metric])
     same = ", ".join(other for other, window in windows.items() if window == windows[metric])
     if place is None:
-        return shown(text, max_characters=_PREDICTION_CHARACTERS), f"The window of {same} was not found in the text."
-    note = f"Marked: the window of {same}." if place.exact else f"Marked: the window of {same} is about here."
+        return shown(text, max_characters=_PREDICTION_CHARACTERS), f"The best window of {same} was not found."
+    note = f"Marked: the best window of {same}{'' if place.exact else ', approximately'}."
     return shown(text, max_characters=_PREDICTION_CHARACTERS, mark=place), note
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """Return the references that fit, and always the matched ones; also the number left out."""
+    """Return as many references as fit and all matched references, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # If all references give 0, the result names the first one, although nothing matched.
+        # If the score is 0 for every reference, the result names the first reference, although nothing matched.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

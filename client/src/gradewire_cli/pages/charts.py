@@ -1,4 +1,4 @@
-"""Draw all charts as marks in a drawing, which one template writes as SVG."""
+"""Draw charts as lists of marks, which a template writes as SVG."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STRIP_GAP = 18.0
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A line or an area; `style` is its class, `is_hatched` adds stripes."""
+    """A line or an area; `style` is its CSS class, and `is_hatched` adds stripes."""
 
     style: str
     path: str
@@ -72,7 +72,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text of at most `most` characters; if it is cut, hovering shows the whole text."""
+    """A text of at most `most` characters (0 means no limit). If it is cut, hovering shows the whole text."""
 
     style: str
     x: float
@@ -96,10 +96,10 @@ class Chart:
     """A drawing.
 
     Attributes:
-        summary: A description in words; "" without one.
+        summary: A description in words, or "".
         marks: The marks, from bottom to top.
-        width: Width in the drawing's units.
-        key: Style and name of each curve if there are several.
+        width, height: Size in the drawing's units.
+        key: CSS class and name of each curve if there are several.
     """
 
     title: str
@@ -113,7 +113,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Positions of values along an axis, from `begin` to `end` in the drawing; `is_log` makes it logarithmic."""
+    """An axis for values from `low` to `high`, at positions from `begin` to `end`; `is_log` makes it logarithmic."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions of round numbers with their texts."""
+        """Round numbers on the axis, as positions and texts."""
         if not self.is_log:
             return [(self.at(value), text) for value, text in round_values(self.low, self.high)]
         powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
@@ -143,7 +143,7 @@ def upward(low: float = 0.0, high: float = 1.0, *, is_log: bool = False) -> Axis
 
 
 def axes(x: Iterable[tuple[float, str]], y: Iterable[tuple[float, str]], x_label: str, y_label: str) -> list[Mark]:
-    """Return the marks of two axes with their ticks (position and text) and names."""
+    """Return the marks of two axes with ticks (position and text) and names."""
     marks: list[Mark] = []
     for at, text in x:
         marks += [Path("grid", f"M{at} {TOP:g}V{BOTTOM:g}"), Label("tick", at, BOTTOM + 13, text, "middle")]
@@ -158,13 +158,13 @@ def axes(x: Iterable[tuple[float, str]], y: Iterable[tuple[float, str]], x_label
 
 
 def line(points: Iterable[tuple[float, float]]) -> str:
-    """Return the path through these points."""
+    """Return the SVG path through these points."""
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
-    """Return estimates by name, with their texts, one below the other; `over` describes the rows."""
-    # Name and axis appear at top and bottom: with twenty metrics, one of them is off the screen.
+    """Return a chart of named estimates with their texts, one below the other; `over` describes the rows."""
+    # Show the name and the axis at top and bottom, because a chart of twenty metrics is higher than the screen.
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
@@ -186,7 +186,7 @@ def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: 
 
 
 def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
-    """Return a bar for each entry (name, text, style and number of each part), with parts proportional to numbers."""
+    """Return a chart with a bar for each entry: name, text, and segments (CSS class and number, which is the width)."""
     length, step = 260.0, 34
     marks: list[Mark] = []
     for place, (name, text, parts) in enumerate(bars):
@@ -201,14 +201,14 @@ def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequenc
 
 
 def padded(low: float, high: float) -> tuple[float, float]:
-    """Return a range that also suits a single value: [0, 1] if it fits, else its own ends."""
+    """Return [0, 1] if it contains the range, else the range itself, widened if both ends are equal."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def round_values(low: float, high: float) -> list[tuple[float, str]]:
-    """Return round numbers from `low` to `high`, at most six, with their text."""
+    """Return at most six round numbers from `low` to `high`, each with its text."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
@@ -221,7 +221,7 @@ _DIAGONAL = Path("diagonal", f"M{LEFT:g} {BOTTOM:g}L{RIGHT:g} {TOP:g}")
 
 
 def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels: NDArray[np.float64]) -> Chart:
-    """Return true over false positive rate; verdicts and labels are float64[rows], verdicts NaN if missing."""
+    """Return a ROC chart; verdicts and labels are float64[rows], and a missing verdict is NaN."""
     x, y = Axis(0.0, 1.0), upward()
     points = zip(roc.false_positive_rate.tolist(), roc.true_positive_rate.tolist(), strict=True)
     curve = line([(x.at(false), y.at(true)) for false, true in points])
@@ -243,7 +243,7 @@ def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels:
 
 
 def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) -> Chart:
-    """Return the share of right answers over mean score, in bins of equally many rows."""
+    """Return a chart of the share of right answers by mean score, in bins with equal numbers of rows."""
     x, y = Axis(*padded(calibration.bins[0].low_score, calibration.bins[-1].high_score)), upward()
     dots = [
         Dot(
@@ -267,7 +267,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return the share of each label's rows by score, in strips on one scale; None without scores."""
+    """Return a histogram of scores for each label, in strips on the same scale; None if there are no scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None
@@ -291,10 +291,9 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 
 
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
-    """Return one statistic of all metrics; None if it is defined for none.
+    """Return a chart of one statistic for all metrics, or None if it is undefined for all of them.
 
-    Shows the mean of the cells. If no metric's mean has an interval but a value over all rows has one, shows the
-    latter.
+    Shows means over cells, or values over all rows if only these have intervals.
     """
     defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:

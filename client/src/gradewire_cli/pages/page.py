@@ -1,4 +1,4 @@
-"""The model of a page: sections of texts, tables, charts and answers, rendered as a file that loads nothing."""
+"""The elements of an HTML page (texts, tables, charts and answers), rendered as one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return a template by name; it escapes all inserted values."""
+    """Return a template by name. The template escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -64,7 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell with its sort key ("" sorts last), the texts below it, and a shade from 0 to 10 for a share."""
+    """A cell: its text, sort key ("" sorts last), small texts below, and a shade from 0 to 10 if it is a share."""
 
     text: str
     order: str
@@ -82,7 +82,7 @@ class _Table:
 
 
 def _shown_table(table: Table) -> _Table:
-    """Return a table with printable texts; columns without text sort by number."""
+    """Return a table with printable texts. Columns that contain only numbers sort by number."""
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
@@ -111,13 +111,13 @@ def _shown_cell(cell: Cell) -> _Cell:
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """Return what every template needs: joined scripts and styles, and the policy that allows no others."""
+    """Return the values that every template needs: scripts, styles, and the policy that forbids all others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Return a policy that runs only this script and style, by their digests, whatever the rows contain."""
+    """Return a content security policy that allows only this script and style, even if rows contain others."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -142,7 +142,7 @@ Words = tuple[str | ShownText | Code, ...]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; `style` is its class, such as "note"."""
+    """A paragraph; `style` is its CSS class, e.g. "note"."""
 
     words: Words
     style: str = ""
@@ -157,7 +157,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with a text; `style` is "facts", "explained" or "lines" (code)."""
+    """Names, each with a text; `style` is the CSS class: "facts", "explained" or "lines" (code)."""
 
     style: str
     entries: Sequence[tuple[str, str]]
@@ -165,7 +165,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that are initially folded."""
+    """Blocks that are initially hidden below their summary."""
 
     summary: str
     blocks: Sequence[Block]
@@ -173,7 +173,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A box that selects rows of a table: the filter's name, its label, and its values."""
+    """A box that selects rows of a table by one of the filter's values."""
 
     name: str
     label: str
@@ -182,7 +182,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table with its id on the page; `is_shaded` colours numbers from 0 to 1."""
+    """A table with its HTML id; `is_shaded` colours numbers from 0 to 1."""
 
     id: str
     table: Table
@@ -192,7 +192,7 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts side by side, with texts for missing ones; `style` is "wide" for a single one."""
+    """Charts side by side, with paragraphs in place of missing charts; `style` is "wide" for a single chart."""
 
     charts: Sequence[Chart | Paragraph]
     style: str = ""
@@ -200,7 +200,7 @@ class Charts:
 
 @dataclass(frozen=True, slots=True)
 class CardText:
-    """A named text of a card, with a number and a verdict ("right", "wrong", "")."""
+    """A named text on a card, with a number and a verdict ("right", "wrong" or "")."""
 
     name: str | ShownText
     text: ShownText
@@ -211,7 +211,7 @@ class CardText:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A question with its answers; `why` is the reason to show it."""
+    """A question with its answers; `why` is the reason to show the question."""
 
     why: Words
     texts: Sequence[CardText]
@@ -239,7 +239,7 @@ Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | Cas
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; `link` names it in the list of sections, by default the title."""
+    """A section of a page; `link` is its text in the list of sections, by default the title."""
 
     id: str
     title: Words
@@ -252,7 +252,8 @@ class Page:
     """A page.
 
     Attributes:
-        embedded_characters: Characters of embedded pictures, which do not count towards the size limit.
+        first: Blocks before the first section.
+        embedded_characters: Number of characters in embedded pictures. The size limit does not count them.
     """
 
     title: str
@@ -264,23 +265,23 @@ class Page:
 
 
 def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
-    """Return a note for each sentence, cut and printable."""
+    """Return a note for each sentence, cut at `most` characters and printable."""
     return [Paragraph((ShownText(cut(text, most)),), "note") for text in texts]
 
 
 def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
-    """Return the identifiers that reproduce each metric."""
+    """Return a list of metric identifiers by label, cut and printable."""
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
-    """Write the first of these pages that is small enough, as one file that loads nothing.
+    """Write the first page that is small enough, as one file that loads nothing.
 
     Returns:
         The page's size in bytes.
 
     Raises:
-        InputError: jinja2 is not installed, each page is larger than 1.9 MB, or the file cannot be written.
+        InputError: jinja2 is not installed, every page is larger than 1.9 MB, or the file cannot be written.
     """
     page = render(pages, without=without, name=str(path))
     with named_errors(path):
@@ -291,7 +292,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first of these pages that is small enough, in UTF-8; raises as `write_page`, naming `name`."""
+    """Return the first page that is small enough, in UTF-8; raises InputError like `write_page`, with `name`."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0
@@ -300,9 +301,9 @@ def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.
         size = len(rendered)
         if size - page.embedded_characters <= MAX_BYTES:
             return rendered
-    raise InputError(f"{name}: the page is too large: {size:,} bytes even without any {without}")
+    raise InputError(f"{name}: the page is too large: {size:,} bytes even if it shows no {without}")
 
 
 def today() -> str:
-    """Return today's date for a headline; pages read no clock."""
+    """Return today's date (UTC) for a headline. Pages themselves read no clock."""
     return dt.datetime.now(tz=dt.UTC).date().isoformat()

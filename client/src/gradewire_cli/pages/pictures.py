@@ -1,4 +1,4 @@
-"""Pictures of rows on a page that loads nothing: embedded, linked or named."""
+"""Embed, link or name the rows' pictures on a page that loads nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from gradewire_cli.pages.texts import visible
 
-# Limits of one picture, and of all in a page, in base64.
+# Maximum size of one picture, and of all embedded pictures on a page (in base64).
 MAX_PICTURE_BYTES = 500_000
 MAX_EMBEDDED_CHARACTERS = 6_000_000
 _NAME_CHARACTERS = 200
@@ -36,9 +36,9 @@ class ShownPicture:
     """A picture on the page.
 
     Attributes:
-        source: The picture as a data URI; "" if it is not shown.
-        link: The picture's address, http, https or relative to the page; "" without one.
-        note: Why it is not shown; "" if it is, or if the name is enough.
+        source: The picture as a data URI, or "" if the page does not show it.
+        link: The picture's address (http, https or relative to the page), or "".
+        note: The reason why the page does not show the picture, or "".
     """
 
     name: str
@@ -52,10 +52,10 @@ class Album:
     """The pictures of one page.
 
     Attributes:
-        rows_folder: The folder of the file of rows: paths are relative to it, and files in it may be embedded; None:
-            files are neither embedded nor linked.
-        page_folder: The folder of the page, to which links are relative.
-        embedded_characters: Characters of the pictures embedded so far.
+        rows_folder: The input file's folder. Paths are relative to this folder, and files in it may be embedded. None
+            means that files are neither embedded nor linked.
+        page_folder: The page's folder. Links are relative to it.
+        embedded_characters: Number of characters of the pictures embedded so far.
     """
 
     rows_folder: Path | None
@@ -63,55 +63,55 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """Return the picture that a row names by path, URL, data URI or otherwise; None without one."""
+        """Return the picture that a row names by path, URL, data URI or otherwise; None if `named` is blank."""
         named = named.strip()
         if not named:
             return None
         if named[:5].lower() == "data:":
-            return self._held(named)
+            return self._data_picture(named)
         name = _cut_name(named)
         if len(named) <= _MAX_URL_CHARACTERS and _is_web(named):
             return ShownPicture(name, link=named, note="not fetched")
         return self._file(named, name)
 
-    def _held(self, uri: str) -> ShownPicture:
+    def _data_picture(self, uri: str) -> ShownPicture:
         """Return a picture that the row contains."""
         name = "in the row"
         beginning = _DATA.match(uri[:_MAX_URL_CHARACTERS])
         if beginning is None:
-            return ShownPicture(name, note="not a base64 picture: not shown")
+            return ShownPicture(name, note="not shown: not a base64 picture")
         if len(uri) > 2 * MAX_PICTURE_BYTES:
             return ShownPicture(name, note=_TOO_LARGE)
         try:
             content = base64.b64decode("".join(uri[beginning.end() :].split()), validate=True)
         except (binascii.Error, ValueError):
-            return ShownPicture(name, note="unreadable base64: not shown")
+            return ShownPicture(name, note="not shown: unreadable base64")
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture in a file; other values are shown by name."""
+        """Return a picture in a file; for other values, return only the name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
-        # Two slashes or backslashes name another machine on some systems, so looking there would be fetching.
+        # On some systems, two slashes or backslashes name another machine, so opening the file would use the network.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
             return ShownPicture(name)
         try:
             path = (self.rows_folder / named).resolve()
             if not path.is_file():
-                return ShownPicture(name, note="file not found in the folder of the rows")
+                return ShownPicture(name, note="file not found in the input's folder")
             link = quote(os.fsencode(Path(os.path.relpath(path, self.page_folder.resolve())).as_posix()))
             if not path.is_relative_to(self.rows_folder.resolve()):
-                return ShownPicture(name, link=link, note="outside the folder of the rows: linked")
+                return ShownPicture(name, link=link, note="only linked: outside the input's folder")
             with path.open("rb") as stream:
                 content = stream.read(MAX_PICTURE_BYTES + 1)
         except (OSError, ValueError) as error:
-            return ShownPicture(name, note=f"cannot be read: {getattr(error, 'strerror', None) or 'no such name'}")
+            return ShownPicture(name, note=f"cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}")
         return self._embedded(content, name, link)
 
     def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the embedded picture if there is room; its type comes from its bytes."""
+        """Return the picture embedded, if there is space for it. The bytes determine the type."""
         kind = _kind(content)
         if kind is None:
-            return ShownPicture(name, note="not PNG, JPEG, GIF, WebP or AVIF: not shown")
+            return ShownPicture(name, note="not shown: not PNG, JPEG, GIF, WebP or AVIF")
         source = f"data:{kind};base64,{base64.b64encode(content).decode()}"
         if len(content) > MAX_PICTURE_BYTES or len(source) > MAX_EMBEDDED_CHARACTERS - self.embedded_characters:
             return ShownPicture(name, link=link, note=_TOO_LARGE)

@@ -1,4 +1,4 @@
-"""Make rows' texts safe to show, and find the window of an answer that SMILE names."""
+"""Make rows' texts safe to show, and find SMILE's best window in an answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# The server's limit: it takes windows from the first 1,024 words.
+# Maximum number of words to search, because the server takes windows from the first 1,024 words.
 _MAX_WORDS = 1024
-# Number of words in a window to align, which suffice to find its beginning.
+# Maximum number of a window's words to align. These are enough to find the window's beginning.
 _MAX_ALIGNED = 64
-# Number of characters in a word to compare, for a text may be one word of a megabyte.
+# Maximum number of a word's characters to compare, because a text may be one word of a megabyte.
 _MAX_COMPARED = 64
-# Minimum mean similarity of words, 0 to 1, of a stretch that counts as the window's place.
+# Minimum mean similarity (0 to 1) between a passage's words and the window's words.
 _LEAST_LIKENESS = 0.5
 # Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text: soft
 # hyphen, zero-width space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations,
-# tags. Joiners stay: scripts and emoji need them.
+# tags. Joiners are not among them, because scripts and emoji need joiners.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -34,10 +34,11 @@ MINUS = "\u2212"
 
 @dataclass(frozen=True, slots=True)
 class FoundWindow:
-    """A stretch of the raw text, half open.
+    """A passage of the raw text, from `start` up to but not including `end`.
 
     Attributes:
-        exact: Whether its bare words equal the window's; otherwise some differ, as inflected forms do from lemmas.
+        exact: True if the passage's normalised words equal the window's words. Otherwise some words differ, for example
+            because the window contains lemmas.
     """
 
     start: int
@@ -46,7 +47,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first stretch of an NFC text that normalises to `window`, else the most similar; None without any."""
+    """Return the first passage of an NFC text that normalises to `window`, else the most similar passage, or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -85,7 +86,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def _likeness(lemma: str, word: str) -> float:
-    """Return the share of the longer word that both begin with, for inflection mostly changes ends."""
+    """Return the common beginning's share of the longer word, because inflection mostly changes a word's end."""
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -97,8 +98,8 @@ class ShownText:
     """A text on the page.
 
     Attributes:
-        before: The text before the marked stretch; the whole text without a mark.
-        cut: A note on what is left out; "" if nothing is.
+        before: The text before the marked passage, or the whole text if nothing is marked.
+        cut: A note on the omitted characters, or "".
     """
 
     before: str
@@ -108,41 +109,38 @@ class ShownText:
 
 
 def signed(text: str) -> str:
-    """Return a number with a true minus sign."""
+    """Replace a number's hyphen by a true minus sign."""
     return text.replace("-", MINUS, 1) if text.startswith("-") else text
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` characters of a text, with unseen characters written out."""
+    """Return at most `most` characters of a text, with invisible characters written out."""
     beginning = visible(text[:most])
     return beginning if len(beginning) <= most and len(text) <= most else f"{beginning[: most - 1]}…"
 
 
 def name_of(text: str) -> ShownText:
-    """Return a name, cut, that keeps its direction among other words."""
+    """Return a name, cut and isolated from the direction of the words around it."""
     return ShownText(cut(text, MAX_NAME_CHARACTERS))
 
 
 def visible(text: str) -> str:
-    """Return the text with every unseen character written out, such as "[U+202E]"."""
+    """Write out every invisible character in a text, e.g. as "[U+202E]"."""
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def normal_form(text: str) -> str:
-    """Return NFC, the form that metrics see; positions in a text refer to it."""
+    """Return the text in NFC, which metrics see. Positions in a text refer to NFC."""
     return unicodedata.normalize("NFC", text)
 
 
 def shown(text: str, *, max_characters: int, mark: FoundWindow | None = None) -> ShownText:
-    """Cut a text in normal form around its marked stretch.
+    """Cut an NFC text to its beginning, or to the surroundings of a marked passage beyond the beginning.
 
     Args:
-        text: The text in normal form.
-        max_characters: Maximum number of characters, before unseen ones are written out.
-        mark: The stretch that must be visible.
-
-    Returns:
-        The beginning, or the surroundings of a mark that lies beyond it.
+        text: The text in NFC.
+        max_characters: Maximum number of characters, counted before invisible characters are written out.
+        mark: The passage that must be visible.
     """
     start, end = (mark.start, mark.end) if mark else (0, 0)
     first = 0 if end <= max_characters else max(0, start - _MARK_CONTEXT)

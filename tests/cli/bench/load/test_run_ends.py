@@ -86,7 +86,7 @@ def test_a_server_that_dies_with_its_page_of_metrics_is_no_result_and_keeps_what
     told = " ".join(done.output.split())
     assert "NO RESULT: the server kept up with" in told
     assert "then became unavailable" in told
-    assert "the server's page of metrics became unreadable" in told
+    assert "the server's metrics page became unreadable" in told
     document = json.loads(out.read_text())
     assert document["knee"]["lost"]
     first, *_, last = document["steps"]
@@ -128,9 +128,9 @@ def test_what_was_measured_is_written_when_the_client_breaks(
     with going(lambda: len(server.script.requests) > CALLS + 2, kill):
         done = command("bench", "load", *at, *step, "--json", out)
     assert done.exit_code == 2, done.output
-    assert "PARTIAL: the run failed (a client process ended, and its counts are lost)" in done.output
+    assert "PARTIAL: the run failed (a client process ended early, so its counts are lost)" in done.output
     document = json.loads(out.read_text())
-    assert (document["partial"], document["error"]) == (True, "a client process ended, and its counts are lost")
+    assert (document["partial"], document["error"]) == (True, "a client process ended early, so its counts are lost")
     assert document["steps"][0]["scored_calls"] == CALLS
     manifest = read_manifest(tmp_path / "load.json.manifest.json")
     assert manifest.results["partial"]

@@ -50,7 +50,7 @@ def test_a_page_is_read_and_processes_are_added_up() -> None:
     [
         ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n# TYPE up gauge", "IncompleteRead"),
         (OK + "# TYPE up gauge\nup 1\n", "gradewire_serving"),
-        (OK + PAGE.partition("# TYPE process_cpu")[0][:-30], "the page of metrics is cut off"),
+        (OK + PAGE.partition("# TYPE process_cpu")[0][:-30], "the page is cut off"),
         ("nonsense\r\n\r\n", "nonsense"),
         ("", "closed connection"),
     ],

@@ -1,1 +1,1 @@
-"""`gradewire bench load`: an open loop of calls against a server, its knee, and a step at twice the knee."""
+"""`gradewire bench load`: send calls at a fixed rate, find a server's knee, and test the server at twice the knee."""

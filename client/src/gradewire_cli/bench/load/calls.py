@@ -1,4 +1,4 @@
-"""Calls over own connections, an open loop that sends them, and a step's counts and latencies."""
+"""Send calls in an open loop over separate connections, and count a step's results and latencies."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""The code of a call without a result long after its deadline."""
+"""The code of a call that has no result even some seconds after its deadline."""
 STOPPED: Final = "STOPPED"
-"""The code of a call that was in flight at an interrupt."""
+"""The code of a call that was in flight when the user interrupted the run."""
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return the lowest latency that `percentile` of 100 calls do not exceed, in seconds; NaN without any."""
+    """Return the lowest latency, in seconds, that `percentile` % of calls do not exceed; NaN without calls."""
     if not latencies_s:
         return math.nan
-    # numpy's percentile takes the next rank if the product is inexact, as for 99.9 % of 1000.
+    # numpy's percentile chooses the next rank if the product is inexact, e.g. for 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
 
@@ -49,7 +49,9 @@ class CallResult(NamedTuple):
     """The result of a call.
 
     Attributes:
-        hinted: Whether it names a retry time.
+        code: Name of the gRPC status code, `HANGING` or `STOPPED`.
+        hinted: True if the refusal names a time for a retry.
+        statuses: Number of metric results by status, or None if the call failed.
     """
 
     code: str
@@ -58,7 +60,7 @@ class CallResult(NamedTuple):
 
     @property
     def is_scored(self) -> bool:
-        """True if every result is OK."""
+        """True if all metric results are OK."""
         return self.code == OK and self.statuses is not None and set(self.statuses) <= {OK}
 
 
@@ -69,9 +71,9 @@ class Objective:
     Attributes:
         p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
         max_refused: Maximum share of refused calls.
-        max_failed: Maximum share of calls that fail otherwise.
-        min_in_time: Minimum share of calls scored within `p99_s` after the step; below it, work piles up.
-        max_lag_s: Maximum 99th percentile of delays before sending; beyond it, the client is the bottleneck.
+        max_failed: Maximum share of calls that fail but are not refused.
+        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. Otherwise work piles up.
+        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above it, the client is the bottleneck.
     """
 
     p99_s: float
@@ -83,8 +85,8 @@ class Objective:
     def __str__(self) -> str:
         """Return the conditions as text."""
         return (
-            f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
-            f"failed, at least {self.min_in_time:.0%} scored in time"
+            f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused, at most "
+            f"{self.max_failed:.1%} failed, at least {self.min_in_time:.0%} scored in time"
         )
 
 
@@ -93,10 +95,10 @@ class StepCounts:
     """Counts of one step's calls.
 
     Attributes:
-        in_time: Number of calls with only OK results before the step and the SLO's time were over.
-        latency_s: Latencies from the due time of calls with only OK results.
+        in_time: Number of scored calls whose reply came at most `Objective.p99_s` after the step's end.
+        latency_s: Latencies of scored calls from their due time.
         lag_s: Delays of all calls between due time and sending.
-        stopped: Whether the user interrupted the step.
+        stopped: True if the user interrupted the step.
     """
 
     due: int = 0
@@ -113,12 +115,12 @@ class StepCounts:
 
     @property
     def refused(self) -> int:
-        """Number of calls that the server refused for lack of room."""
+        """Number of calls that the server refused because it was full."""
         return self.codes[REFUSED]
 
     @property
     def failed(self) -> int:
-        """Number of calls neither scored nor refused, including those with other results than OK."""
+        """Number of calls that were neither scored nor refused, including replies with failed metrics."""
         return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
 
     def add(self, other: StepCounts) -> None:
@@ -145,34 +147,34 @@ class StepCounts:
 _SCORE: Final = "/gradewire.v1.Scoring/Score"
 _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
-"""Connections to each process of the server."""
+"""Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to try for each one kept, for the system chooses the process."""
+"""Maximum number of connections to try for each kept connection, because the system chooses the server process."""
 _OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise channels of one process share a connection
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise this process's channels share a connection
     ("grpc.enable_retries", 0),  # count refusals instead of retrying
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# A call without a result this long after its deadline hangs.
+# A call hangs if it has no result this long after its deadline.
 _HANGS_AFTER_S: Final = 5.0
 _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
 
 
 class LoadCaller:
-    """Calls of Scoring.Score without retries, over a few connections in turns."""
+    """A caller of Scoring.Score that never retries and uses its connections in turn."""
 
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics once and append them to every call: a message is the concatenation of its fields.
+        # Encode the metrics once and append them to every request: a message is the concatenation of its fields.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
         self._calls: Iterator[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = iter(())
 
     async def connect(self, within_s: float) -> list[grpc.aio.Channel]:
-        """Connect to every process of the server, and return the channels in turn."""
+        """Connect to every process of the server, and return the channels in the order of use."""
         try:
             async with asyncio.timeout(within_s):
                 channels = await self._spread_channels()
@@ -200,13 +202,13 @@ class LoadCaller:
         return CallResult(OK, statuses=Counter(_STATUS_NAMES.get(each.status, str(each.status)) for each in results))
 
     async def close(self) -> None:
-        """Close the connections, which ends all calls."""
+        """Close the connections and so cancel all calls."""
         await asyncio.gather(*(channel.close() for channel in self._open))
 
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open channels until each process of the server has enough.
+        """Open channels until each process of the server has `CONNECTIONS` channels.
 
-        If the system does not choose a process in many tries, that process has fewer channels and the run goes on.
+        A process that the operating system does not choose in many tries gets fewer channels.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
@@ -217,7 +219,7 @@ class LoadCaller:
             wanted = max(wanted, CONNECTIONS * int(process.partition("/")[2] or 1))
             if len(kept[process]) < CONNECTIONS:
                 kept[process].append(channel)
-        # Alternate between the processes.
+        # Alternate between the server's processes.
         in_turns = [each for each in chain.from_iterable(zip_longest(*kept.values())) if each is not None]
         surplus = [channel for channel in self._open if channel not in in_turns]
         self._open = in_turns
@@ -225,7 +227,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return INDEX/COUNT of the process at the other end; "" for a server with one process."""
+        """Return INDEX/COUNT of the server process that answers, or "" for a server with one process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -234,14 +236,14 @@ class LoadCaller:
 
 
 Offsets = NDArray[np.float64]
-"""float64[calls]: when each is due, ascending, seconds after the start."""
+"""float64[calls]: ascending due times in seconds after the start."""
 Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return Poisson arrivals: independent exponential gaps, as from independent callers.
+    """Return the due times of Poisson arrivals, which have independent exponential gaps like independent callers.
 
-    The number of calls varies by its square root; the same seed gives the same calls.
+    The standard deviation of the number of calls is its square root. The same seed returns the same times.
     """
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
@@ -250,26 +252,26 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
 
 
 async def open_loop(due_s: Iterable[float], send: Send) -> None:
-    """Start `send(due)` at each due time, and return when all have ended.
+    """Start `send(due)` at each due time, and return when all of these calls have ended.
 
     Args:
-        due_s: Times at which calls are due, ascending, seconds on the clock of the running event loop.
-        send: Makes the call that was due then; gets the due time even if it starts late.
+        due_s: Ascending due times in seconds, on the clock of the running event loop.
+        send: Function that makes a call. Its argument is the due time, even if the call starts late.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late: answers must be read in between, or all later calls would be late too.
+            # Sleep even when late. Otherwise nothing reads answers in between, and all later calls would be late too.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 
 
 @dataclass(slots=True)
 class Sender:
-    """A sender of calls that counts them into `counts`.
+    """A sender of calls that records their results in `counts`.
 
     Attributes:
-        in_time_until_s: The time by which a call has to be scored to count as in time, on the event loop's clock.
+        in_time_until_s: The time until which a scored call counts as in time, on the event loop's clock.
     """
 
     caller: LoadCaller
@@ -279,11 +281,11 @@ class Sender:
     counts: StepCounts = field(default_factory=StepCounts)
 
     async def open(self, due_s: Iterable[float]) -> None:
-        """Send calls that are due at these times of the event loop's clock."""
+        """Send calls at these due times, on the event loop's clock."""
         await open_loop(due_s, self.send)
 
     async def closed(self, until_s: float, in_flight: int) -> None:
-        """Keep `in_flight` calls in flight: their rate shows about what the server can do."""
+        """Keep `in_flight` calls in flight, so that their rate approximates the server's capacity."""
         clock = asyncio.get_running_loop().time
 
         async def one_after_another() -> None:
@@ -295,7 +297,7 @@ class Sender:
                 tasks.create_task(one_after_another())
 
     async def send(self, due_s: float) -> None:
-        """Send one call that was due at this time."""
+        """Send the call that was due at this time."""
         clock = asyncio.get_running_loop().time
         items = [next(self.items) for _ in range(self.batch)]
         counts = self.counts

@@ -1,4 +1,4 @@
-"""`gradewire bench load`: find the rate that a server keeps up with, and test it at twice that rate."""
+"""`gradewire bench load`: find the highest rate that a server keeps up with, and test the server at twice that rate."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _PARAMETERS: Final = (
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options and the files' rows; raises click.ClickException."""
+    """Read the options and the rows of all files; raises click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
-        # With an earlier run's seed, the server would answer from its cache.
+        # With an earlier run's seed, the server could answer from its cache.
         options = {**options, "seed": secrets.randbelow(_SEEDS)}
     rate, slo_s = options["rate"], options["slo_s"]
     with one_line_errors():
@@ -91,10 +91,10 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
 
 
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Send the repeated answers once; return metric identifiers by label, and the server's version.
+    """Send the answers to repeat once; return metric identifiers by label, and the server's version.
 
     Raises:
-        GradewireError: The server does not answer, or its page of metrics is unreadable; nothing was sent.
+        GradewireError: The server does not answer, or its metrics page is unreadable.
     """
     if given.metrics_url is not None:
         read_usage(given.metrics_url)
@@ -111,7 +111,11 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load; return the results and the error that ended the run, which is raised if nothing was measured."""
+    """Run the load; return the results, and the error that ended the run early, if any.
+
+    Raises:
+        BaseException: The error, if it occurred before the first step ended.
+    """
     result = LoadResult()
     try:
         with LoadProcesses(given) as processes:
@@ -131,7 +135,7 @@ def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[Load
 def _check_together(options: Mapping[str, Any]) -> None:
     for name in ("start_rate", "max_rate"):
         if options["rate"] is not None and options[name] is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for the search and cannot be used with --rate")
+            raise click.UsageError(f"--{name.replace('_', '-')} is only for the search. Leave it out with --rate")
     url = options["metrics_url"]
     if url is not None and not url.startswith(("http://", "https://")):
         raise click.UsageError(f"--metrics-url {url}: write http://HOST:PORT/metrics")
@@ -148,7 +152,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]} has no rows")
-    # Files are often sorted by data set or length, which would make steps differ.
+    # Files are often sorted by data set or length, so without shuffling the steps would differ.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 
@@ -183,16 +187,16 @@ _load_options = stacked(
 
 @command(
     "bench-load",
-    condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was the "
-    "bottleneck, or the server could not be reached any more",
+    condition="the server broke a promise at twice the knee, or there is no result: the server kept up with no rate or "
+    "became unavailable, or the client was the bottleneck",
 )
 @_load_options
 @click.pass_context
 def load_command(ctx: click.Context, /, **options: Any) -> None:
-    """Put a load on a server: raise the rate to the knee, then offer twice as much; or one fixed --rate.
+    """Load-test a server: raise the rate to the knee, then send twice that rate. Or send one fixed --rate.
 
-    With FILE, its rows are sent in place of a --mix: each is new until it has been sent once, so a search needs
-    thousands. Ctrl-C ends the run; what was measured until then, or until something broke, is shown as partial.
+    With FILE, the client sends the file's rows instead of a --mix. Repeated rows cost the server less, so a search
+    needs thousands of rows. After Ctrl-C or an error, the command shows a partial result.
     """
     clock = RunClock()
     given = load_options_of(options)
@@ -221,7 +225,7 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _show_step(step: Step) -> None:
-    """Print a line on standard error after each step."""
+    """Print a line to standard error after a step."""
     counts = step.counts
     click.echo(
         f"{step.rate_per_s:.4g} calls/s{' (twice the knee)' if step.over_knee else ''}: {counts.due} calls, p50 "

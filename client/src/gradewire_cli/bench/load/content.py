@@ -1,4 +1,4 @@
-"""The answers to send: from a mix, or from the rows of a file."""
+"""Supply the answers to send, from a mix or from a file's rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# Few questions with references, as in a test set, so references are soon cached.
+# Like a test set, use few questions with references, so that the server soon caches all references.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
     for position, thing in enumerate(_WORDS["things"])
 )
-# The kinds of words in a sentence.
+# Types of the words in a sentence.
 _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "looks", "things")
 
 
 class SentItem(NamedTuple):
-    """An item of a call, and whether it was sent before."""
+    """An item of a call; `repeated` is True if the item was sent before."""
 
     item: types_pb2.Item
     repeated: bool
@@ -42,10 +42,10 @@ class Mix:
     """Generated answers.
 
     Attributes:
-        min_words: Minimum words of an answer; beyond 6, an answer consists of sentences.
-        max_words: Maximum words of an answer.
-        repeat_share: Share of items from a pool of 500, which is sent once before measuring; at most one in a hundred
-            of the others repeats.
+        min_words: Minimum number of words in an answer. An answer of more than 6 words consists of sentences.
+        max_words: Maximum number of words in an answer.
+        repeat_share: Share of items from a pool of 500 items, which are sent once before measuring. At most 1 % of the
+            remaining items repeat by chance.
     """
 
     min_words: int
@@ -53,7 +53,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`: different in every process, the same for the same seed."""
+        """Yield the items of client process `part`. They differ between processes, but the same seed repeats them."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -64,7 +64,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the repeated items, the same in every process; empty without any."""
+        """Return the items to repeat, which are the same in every process; empty if nothing is repeated."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -80,10 +80,9 @@ MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
 
 
 class OwnRows:
-    """Rows of a file, sent in order, round after round.
+    """A file's rows, which the client processes share and send in order, round after round.
 
-    The client processes share them. A row counts as repeated if an earlier one has its content, and after the first
-    round.
+    A row counts as repeated if an earlier row has the same content. After the first round, all rows are repeated.
     """
 
     def __init__(self, items: Sequence[types_pb2.Item]) -> None:
@@ -97,10 +96,10 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row, each once before any repeats."""
+        """Yield every `parts`-th row in rounds, so that each row comes once before any row is repeated."""
         del seed
         own = range(part, len(self), parts)
-        # Without rows of its own, a process sends all rows, as repeated ones.
+        # If rows are fewer than processes, a process without rows sends all rows as repeated.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -109,7 +108,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return an empty list: a row that was sent before measuring would no longer be new."""
+        """Return an empty list, because a row sent before measuring would no longer be new."""
         return []
 
 
@@ -121,7 +120,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words that begin with a number; three words allow 600 000 different answers."""
+    """Return up to 6 words, the first a number. Three words already allow 600 000 different answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]
@@ -129,7 +128,7 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return `words` words in sentences; the reference is one of them."""
+    """Return sentences with `words` words, one of which is the reference."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

@@ -1,4 +1,4 @@
-"""Outputs of `gradewire bench load`: table, notes, JSON, page and manifest."""
+"""The outputs of `gradewire bench load`: table, notes, JSON, HTML page and manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps, by rate; with the server's CPU time and memory if they were read."""
+    """Return the table of all steps by rate. Includes the server's CPU time and memory if the run read them."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
@@ -52,30 +52,30 @@ def step_table(result: LoadResult) -> Table:
             sizes = [math.nan if each is None else each.resident_bytes for each in (step.before, step.after)]
             row += [_ms(step.server_cpu_s_per_item, 3), *(_number(size / 2**20, 0) for size in sizes)]
         rows.append(row)
-    return Table("Latency of scored calls from when they were due (ms), by offered rate", heads, rows, heads=2)
+    return Table("Latency of scored calls from their due time (ms), by offered rate", heads, rows, heads=2)
 
 
 def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
-    """Return the result, the checks at twice the knee, and the settings, in sentences."""
+    """Return sentences on the result, the checks at twice the knee, and the settings."""
     notes = []
     if result.stopped:
-        notes.append("PARTIAL: the run was interrupted; values cover only what was measured until then")
+        notes.append("PARTIAL: the run was interrupted. Values cover only the steps until then")
     elif result.error:
-        notes.append(f"PARTIAL: the run failed ({result.error}); values cover only what was measured until then")
+        notes.append(f"PARTIAL: the run failed ({result.error}). Values cover only the steps until then")
     if result.knee is not None:
         notes.append(_knee_note(result.knee, result.knee_step))
     elif any(step.is_lost for step in result.steps):
         notes.append("NO RESULT: the server was unavailable. Check its log")
     elif any(step.client_limited for step in result.steps):
-        notes.append("NO RESULT: the client was the bottleneck (see its lag). Use more --client-processes")
+        notes.append("NO RESULT: the client was the bottleneck (see client lag). Use more --client-processes")
     notes += [f"{_PROMISE}{check}" for check in result.checks]
     if result.unread:
-        notes.append(f"the server's page of metrics became unreadable: {redacted(result.unread)}")
+        notes.append(f"the server's metrics page became unreadable: {redacted(result.unread)}")
     if _missing_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
         f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client "
-        f"processes with {CONNECTIONS} connections each to a process of the server; metrics "
+        f"processes with {CONNECTIONS} connections each to every server process; metrics "
         f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
@@ -84,7 +84,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
 
 
 def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return all values for JSON, in seconds unless a unit is named."""
+    """Return all values for JSON. Times are in seconds unless a name contains a unit."""
     knee, step = result.knee, result.knee_step
     return {
         "partial": result.is_partial,
@@ -110,7 +110,7 @@ def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]
 
 
 def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> Page:
-    """Return the HTML page: notes, checks, a plot and the table. It loads nothing."""
+    """Return the HTML page with notes, checks, a plot and the table."""
     source = ShownText(cut(given.endpoint.address, _NOTE_CHARACTERS))
     found: list[Block] = [
         Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
@@ -125,7 +125,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
         heading=("Load on ", source),
         lead=(f"{today()}: {len(result.steps)} steps",),
         sections=[
-            Section("found", ("Found",), found),
+            Section("found", ("Result",), found),
             Section("plot", ("Latency by offered rate",), [plot]),
             Section("steps", ("Steps",), [ShownTable("t-steps", table)]),
         ],
@@ -133,9 +133,9 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
-    """Return p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
+    """Return a chart of p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
 
-    A repeated rate shows its second try.
+    If a rate was tried twice, the chart shows the second try.
     """
     by_rate = {(step.rate_per_s, step.over_knee): step for step in result.steps if step.counts.latency_s}
     steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
@@ -173,7 +173,7 @@ def latency_chart(result: LoadResult) -> Chart | None:
 def load_manifest(
     result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
 ) -> RunManifest:
-    """Return the settings and results of the run."""
+    """Return the run's manifest with its settings and results."""
     total = StepCounts()
     for step in result.steps:
         total.add(step.counts)
@@ -203,7 +203,7 @@ def load_manifest(
 
 
 def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
-    """Return the number of items that had to be repeated because the files have too few rows."""
+    """Return the number of items that the run had to repeat because the files have too few rows."""
     return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
 
 
@@ -212,7 +212,7 @@ def _missing_rows_note(result: LoadResult, given: LoadOptions) -> str:
     repeated = sum(step.counts.repeated for step in result.steps)
     return (
         f"too few rows: {' '.join(given.files)} has {given.file_rows}, but this run needs about {result.sent_items}. "
-        f"So {repeated / max(1, sent):.0%} of the measured answers were sent before and cost the server less. "
+        f"So {repeated / max(1, sent):.0%} of the measured answers had been sent before, which costs the server less. "
         "Add rows, or measure one --rate for a shorter --duration"
     )
 
@@ -230,7 +230,7 @@ def _knee_note(knee: Knee, step: Step | None) -> str:
     if knee.lost:
         return f"NO RESULT: the server kept up with {rates}, then became unavailable. Check its log"
     if knee.client_limited:
-        return f"NO RESULT: beyond {rates} the client was the bottleneck, so the knee is higher"
+        return f"NO RESULT: above {rates} the client was the bottleneck, so the knee is higher"
     highest = "; no higher rate was tried (--max-rate)" if knee.at_most else ""
     return f"the knee: {rates} ({step.objective}){highest}"
 
@@ -242,7 +242,7 @@ def _no_knee_note(knee: Knee) -> str:
         return "no knee: the run was interrupted before the server kept up with a rate"
     if knee.client_limited:
         return "NO RESULT: the client was the bottleneck at every rate. Use more --client-processes"
-    return "no knee: the server kept up with none of the tried rates"
+    return "no knee: the server kept up with no rate that was tried"
 
 
 def _ms(seconds: float, digits: int = 1) -> Value:

@@ -1,4 +1,4 @@
-"""Client processes that send the calls, for a single one cannot saturate a fast server."""
+"""Send calls from several client processes, because a single process cannot saturate a fast server."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# Time from the order to the first call: all processes must have received it by then.
+# Time from an order to its first call, so that all processes receive the order before this call.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
 
 
 class ClientProcessError(GradewireError):
-    """The end of a client process, whose counts are lost."""
+    """An error if a client process ends early, which loses its counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """The settings of a run; pickled into the client processes.
+    """The settings of a run, which are pickled into the client processes.
 
     Attributes:
-        deadline_s: Deadline of a call, from its sending.
-        wait_s: Seconds that connecting may take.
-        step_s: Duration of a step; None: 10 seconds, or up to a minute until a step has 500 calls.
-        rate_per_s: Rate of the single step in calls per second; None for the search.
-        start_per_s: First rate of the search; None: half the rate of a short closed loop.
-        metrics_url: The server's page of metrics; None: not read.
+        deadline_s: Deadline of a call, in seconds after sending.
+        wait_s: Maximum time for connecting, in seconds.
+        step_s: Duration of a step in seconds. None means 10 s, or up to 60 s until a step has 500 calls.
+        rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
+        start_per_s: First rate of the search. None means half the rate of a short closed loop.
+        metrics_url: Address of the server's metrics, or None.
         parameters: Options that affect the results, by name.
-        outputs: File of each output option; None for no file.
+        outputs: File of each output option, or None.
     """
 
     endpoint: Endpoint
@@ -71,12 +71,12 @@ class LoadOptions:
 
     @property
     def file_rows(self) -> int | None:
-        """Number of rows in the files; None for a mix."""
+        """Number of rows in the files, or None for a mix."""
         return len(self.rows) if isinstance(self.rows, OwnRows) else None
 
 
 class _Order(NamedTuple):
-    """An open loop; without offsets a closed one, for a first estimate of the capacity.
+    """An order to a client process: run an open loop, or without `offsets` a closed loop to estimate the capacity.
 
     Times are on the monotonic clock, which all processes of a machine share.
     """
@@ -98,7 +98,7 @@ class LoadProcesses:
         ]
 
     def __enter__(self) -> Self:
-        """Start the processes, and return when all are connected."""
+        """Start the processes, and return when all processes are connected."""
         try:
             self.probe(0.0)
         except BaseException:
@@ -124,21 +124,21 @@ class LoadProcesses:
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
     def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
-        """Run an open loop in which the processes take turns.
+        """Run an open loop whose calls the processes send in turn.
 
         Args:
-            offsets: Due times of calls, from the start.
-            in_time_after_s: Time from the start until which a scored call counts as in time.
+            offsets: Due times of the calls, relative to the start.
+            in_time_after_s: The time until which a scored call counts as in time, relative to the start.
 
         Raises:
-            ClientProcessError: A process ended.
+            ClientProcessError: A process ended early.
         """
         start_s = time.monotonic() + _START_AFTER_S
         parts = (offsets[number :: self._count] for number in range(self._count))
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
-        """Run each process's order; Ctrl-C stops them and returns their counts so far."""
+        """Run each process's order and return the total counts. After Ctrl-C, return the counts so far."""
         runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
@@ -150,7 +150,7 @@ class LoadProcesses:
             for run in ended:
                 counts.add(run.result())
         except BrokenProcessPool as error:
-            raise ClientProcessError("a client process ended, and its counts are lost") from error
+            raise ClientProcessError("a client process ended early, so its counts are lost") from error
         counts.stopped = self._stop.is_set()
         self._stop.clear()
         return counts
@@ -164,7 +164,7 @@ class _Worker:
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
         # The controlling process handles Ctrl-C.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # epoll waits in whole milliseconds, which would make calls up to one late.
+        # epoll waits in whole milliseconds, which would delay calls by up to 1 ms.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
         self._items = options.rows.supply(options.seed, number, options.client_processes)
@@ -179,7 +179,7 @@ class _Worker:
         return worker.runner.run(worker.count_calls(order))
 
     async def count_calls(self, order: _Order) -> StepCounts:
-        """Send an order's calls until they end or the run stops; connects before the first one."""
+        """Send an order's calls until they end or the run stops. The first order also connects."""
         options = self._options
         if self._caller is None:
             self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)

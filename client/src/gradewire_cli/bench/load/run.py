@@ -1,4 +1,4 @@
-"""A whole run: search for the knee, test twice the knee, and check the promises there."""
+"""Search for the knee, run a step at twice the knee, and check the server's promises under this overload."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
-# The parser is lax: invalid pages raise any of these.
+# Errors that the parser raises for an invalid page, because it does not validate its input.
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Resources that all processes of the server use; 0 if its page lacks them."""
+    """Resources that the server's processes use together. A value is 0 if the metrics page lacks it."""
 
     cpu_s: float
     resident_bytes: float
 
 
 def read_usage(url: str) -> ServerUsage:
-    """Read the page of metrics at `url`, an http:// or https:// address.
+    """Read the server's metrics page at `url`, an http:// or https:// address.
 
     Raises:
-        InvalidRequest: The page is unreadable, or not gradewire's.
+        InvalidRequest: The page is unreadable or not from gradewire.
     """
     sums: defaultdict[str, float] = defaultdict(float)
     try:
@@ -50,11 +50,11 @@ def read_usage(url: str) -> ServerUsage:
             for sample in family.samples:
                 sums[sample.name] += sample.value
         if "gradewire_serving" not in sums:
-            raise ValueError("the page lacks gradewire_serving, which every gradewire server has")
+            raise ValueError("the page lacks gradewire_serving, so it is not from a gradewire server")
     except _UNREADABLE as error:
-        # The parser's error is empty for a page that ends within a line.
-        reason = str(error) or "the page of metrics is cut off"
-        raise InvalidRequest(f"--metrics-url {url}: {reason}. Use http://HOST:PORT/metrics of the server") from error
+        # The parser's message is empty if the page ends within a line.
+        reason = str(error) or "the page is cut off"
+        raise InvalidRequest(f"--metrics-url {url}: {reason}. Use the server's http://HOST:PORT/metrics") from error
     return ServerUsage(sums["process_cpu_seconds_total"], sums["process_resident_memory_bytes"])
 
 
@@ -69,9 +69,9 @@ class Outcome(Enum):
     HOLDS = "holds"
     MISSES = "misses"
     VOID = "void"
-    """The client could not offer the rate, so the step shows nothing about the server."""
+    """The client could not send calls at the rate, so the step shows nothing about the server."""
     LOST = "lost"
-    """No call reached the server, so the step does not show how much it keeps up with."""
+    """No call reached the server, so the step shows nothing about its capacity."""
     STOPPED = "stopped"
 
 
@@ -80,11 +80,11 @@ class Step:
     """A measured step.
 
     Attributes:
-        rate_per_s: Offered calls per second.
-        duration_s: Seconds over which calls were due.
-        before: The server's usage before the step; None if it was not read.
-        after: The server's usage after the step's last call.
-        load: Runnable processes on this machine in the last minute of the step.
+        rate_per_s: Offered rate in calls per second.
+        duration_s: Duration in seconds, without the wait for the last replies.
+        before: The server's usage before the step, or None if it was not read.
+        after: The server's usage after the step's last call, or None.
+        load: Load average of this machine in the last minute of the step.
     """
 
     rate_per_s: float
@@ -98,21 +98,21 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return the share of due calls; NaN without any."""
+        """Return a number of calls as a share of all due calls; NaN without due calls."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
-        """Return a percentile of scored calls' latencies in seconds; NaN without any."""
+        """Return a percentile of scored calls' latencies in seconds; NaN without scored calls."""
         return percentile_s(self.counts.latency_s, percentile)
 
     @property
     def lag_s(self) -> float:
-        """99th percentile of delays before sending, in seconds."""
+        """99th percentile of the delays between due time and sending, in seconds."""
         return percentile_s(self.counts.lag_s, 99)
 
     @property
     def client_limited(self) -> bool:
-        """True if the client was the bottleneck, so that the step shows nothing about the server."""
+        """True if the client was the bottleneck, so the step shows nothing about the server."""
         return self.lag_s > self.objective.max_lag_s
 
     @property
@@ -122,7 +122,7 @@ class Step:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome by the objective."""
+        """The step's outcome according to the objective."""
         if self.counts.stopped:
             return Outcome.STOPPED
         if self.is_lost:
@@ -140,18 +140,18 @@ class Step:
 
     @property
     def server_cpu_s_per_item(self) -> float:
-        """CPU seconds of the server per scored item; NaN if unknown."""
+        """The server's CPU seconds per scored item; NaN if unknown."""
         if self.before is None or self.after is None or not self.counts.items:
             return math.nan
         return (self.after.cpu_s - self.before.cpu_s) / self.counts.items
 
     @property
     def repeated_share(self) -> float:
-        """Share of items that had been sent before."""
+        """Share of sent items that had been sent before."""
         return self.counts.repeated / self.counts.sent_items if self.counts.sent_items else math.nan
 
     def document(self) -> dict[str, Any]:
-        """Return the values for JSON, in seconds unless a unit is named."""
+        """Return the values for JSON. Times are in seconds unless a name contains a unit."""
         counts, lag = self.counts, self.counts.lag_s
         return {
             "rate_per_s": self.rate_per_s,
@@ -180,7 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise at twice the knee as text; `holds` is None if it was not measured."""
+    """A promise checked at twice the knee, as text; `holds` is None if it could not be measured."""
 
     name: str
     measured: str
@@ -194,10 +194,10 @@ class Check:
 
 
 def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
-    """Compare the step at twice the knee with the step at the knee."""
+    """Check the server's promises at twice the knee."""
     counts = over.counts
     if over.client_limited:
-        lag = f"one in a hundred calls left at least {over.lag_s * 1e3:.0f} ms late"
+        lag = f"p99 of its lag is {over.lag_s * 1e3:.0f} ms"
         yield Check("the client offers twice the knee", lag, f"<= {over.objective.max_lag_s * 1e3:.0f} ms", None)
         return
     at_knee_s, p99_s = knee.latency_s(99), over.latency_s(99)
@@ -210,17 +210,17 @@ def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
     without = f"{REFUSED} without grpc-retry-pushback-ms"
     yield Check(without, f"{unhinted} of {counts.refused}", "0", unhinted == 0)
     missing = counts.due - counts.codes.total() + counts.codes[HANGING]
-    yield Check("calls that never end", f"{missing} of {counts.due}", "0", missing == 0)
+    yield Check("calls without a result", f"{missing} of {counts.due}", "0", missing == 0)
     yield _memory_check(over)
 
 
 def _memory_check(over: Step) -> Check:
     name, promised = "the server's memory", f"grows by <= {_MOST_GROWTH:.0%}"
     if over.before is None or over.after is None:
-        return Check(name, "no --metrics-url, or its page was unreadable", promised, None)
+        return Check(name, "no --metrics-url, or an unreadable page", promised, None)
     before, after = over.before.resident_bytes, over.after.resident_bytes
     if not before:
-        return Check(name, "not on its page of metrics", promised, None)
+        return Check(name, "not on the server's metrics page", promised, None)
     growth = after / before - 1
     measured = f"{before / 2**20:.0f} -> {after / 2**20:.0f} MiB ({growth:+.1%})"
     return Check(name, measured, promised, growth <= _MOST_GROWTH)
@@ -230,7 +230,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# A closed loop with a few calls in flight finds about the capacity, which is above the knee.
+# Start below the closed loop's rate, because it approximates the server's capacity, which is above the knee.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -242,10 +242,10 @@ class Knee:
     """The result of the search.
 
     Attributes:
-        rate_per_s: The highest rate that the server kept up with; None without one.
-        client_limited: Whether the client could not offer more, so that the server's knee is higher.
-        at_most: Whether the search ended at the highest allowed rate.
-        lost: Whether the server became unavailable, so that the search is incomplete.
+        rate_per_s: The highest rate that the server kept up with, or None if it kept up with no rate.
+        client_limited: True if the client could not send calls at a higher rate, so the server's knee is higher.
+        at_most: True if the search ended at the maximum rate.
+        lost: True if the server became unavailable, so the search is incomplete.
     """
 
     rate_per_s: float | None
@@ -261,10 +261,10 @@ class Knee:
 
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
-    """Raise the rate by halves until it misses, then bisect (in the logarithm) until both ends are within 10 %.
+    """Raise the rate by 50 % until it misses, then bisect its logarithm until both ends differ by at most 10 %.
 
-    A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
-    counts. If the first rate misses, rates go down instead. A server that is lost in the second try ends the search.
+    A rate that misses is tried once more, because a busy machine sometimes makes a good rate miss. The second try
+    decides. If the first rate misses, the search lowers the rate instead. If the second try loses the server, it ends.
     """
     low: float | None = None
     high: float | None = None
@@ -298,10 +298,10 @@ class LoadResult:
     """The results of a run so far.
 
     Attributes:
-        knee: None for a single step.
-        error: The reason why it ended early otherwise; "" if it did not.
-        unread: The last reason why the server's page of metrics could not be read during the run; "" if it could.
-        sent_items: Items of all calls, those of the probe among them.
+        knee: The result of the search, or None for a single step.
+        error: Error that ended the run early, or "".
+        unread: Last reason why the server's metrics page was unreadable during the run, or "".
+        sent_items: Number of items in all calls, including the probe's calls.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -319,7 +319,7 @@ class LoadResult:
 
     @property
     def has_failed(self) -> bool:
-        """True if there is no result or a promise was broken."""
+        """True if the run has no result or the server broke a promise."""
         if self.knee is None:
             return any(step.client_limited or step.is_lost for step in self.steps)
         late = any(step.over_knee and step.client_limited for step in self.steps)
@@ -327,7 +327,7 @@ class LoadResult:
 
     @property
     def knee_step(self) -> Step | None:
-        """The last step at the knee that held."""
+        """The last step at the knee in which the server kept up, or None."""
         rate = None if self.knee is None else self.knee.rate_per_s
         steps = (step for step in reversed(self.steps) if step.rate_per_s == rate and not step.over_knee)
         return next((step for step in steps if step.outcome is Outcome.HOLDS), None)
@@ -335,7 +335,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A run with connected client processes that adds measurements to `result`."""
+    """A run with connected client processes, which adds its measurements to `result`."""
 
     processes: LoadProcesses
     options: LoadOptions
@@ -352,17 +352,17 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # Twice the client's limit is less than twice the server's.
+        # If the client limits the rate, twice this rate is less than twice the server's knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 
     def step(self, rate_per_s: float, *, over_knee: bool = False) -> Step:
-        """Run one step at a rate, in calls per second."""
+        """Run one step at a rate in calls per second."""
         options, result, objective = self.options, self.result, self.options.objective
         duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
-            # Twice the latency is promised there, so the client may be late by twice as much.
+            # The server promises at most twice the latency under overload, so the client may be twice as late.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
@@ -388,17 +388,17 @@ class LoadRun:
         return counts
 
     def _probe(self) -> float:
-        """Return the first rate: a share of a closed loop's rate."""
+        """Return the first rate of the search, a share of a closed loop's rate."""
         counts = self._counted(self.processes.probe(_PROBE_S))
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage; None without a page, or if the server does not answer."""
+        """Return the server's usage, or None without a readable --metrics-url."""
         if self.options.metrics_url is None:
             return None
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The command read the page before the run; the steps themselves show that the server is down.
+            # The page was readable before the run. If the server is down, the steps themselves show it.
             self.result.unread = str(error)
             return None
