@@ -137,7 +137,7 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),
-        ({"nonsense": 1}, "nonsense: there is no such setting"),
+        ({"nonsense": 1}, "nonsense: unknown setting"),
         ({"drain_s": "nan"}, "drain_s: "),
         ({"otlp_endpoint": "localhost:4317"}, "otlp_endpoint 'localhost:4317' is not a URL: use http://HOST:PORT"),
         ({"tls_cert": "/c"}, "tls_cert and tls_key go together"),
@@ -147,12 +147,12 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"namespace": "a b"}, "namespace"),
         ({"config": "/nowhere.toml"}, "config: cannot read /nowhere.toml"),
         ({"log_level": "loud"}, "log_level: "),
-        ({"auth_tokens": ""}, "auth_tokens: holds an empty token"),
-        ({"auth_tokens": " "}, "auth_tokens: holds an empty token"),
-        ({"auth_tokens": ","}, "auth_tokens: holds an empty token"),
-        ({"auth_tokens": " ,\t, "}, "auth_tokens: holds an empty token"),
-        ({"auth_tokens": [""]}, "auth_tokens: holds an empty token"),
-        ({"auth_tokens": ["hunter2", " "]}, "auth_tokens: holds an empty token"),
+        ({"auth_tokens": ""}, "auth_tokens: contains an empty token"),
+        ({"auth_tokens": " "}, "auth_tokens: contains an empty token"),
+        ({"auth_tokens": ","}, "auth_tokens: contains an empty token"),
+        ({"auth_tokens": " ,\t, "}, "auth_tokens: contains an empty token"),
+        ({"auth_tokens": [""]}, "auth_tokens: contains an empty token"),
+        ({"auth_tokens": ["hunter2", " "]}, "auth_tokens: contains an empty token"),
         ({"auth_tokens": ["hunter2 hunter2"]}, "auth_tokens: a token is 1 to 1024 printable"),
         ({"auth_tokens": ["hunter2é"]}, "auth_tokens: a token is 1 to 1024 printable"),
         ({"auth_health": True}, "auth_health needs tokens: set auth_tokens or auth_tokens_file"),
@@ -177,13 +177,13 @@ def test_an_unknown_key_in_the_file_is_named(tmp_path: Path) -> None:
 def test_an_empty_token_in_the_file_is_refused(tmp_path: Path, written: str) -> None:
     path = tmp_path / "gradewire.toml"
     path.write_text(f"auth_tokens = {written}\n")
-    with pytest.raises(SettingsError, match="auth_tokens: holds an empty token"):
+    with pytest.raises(SettingsError, match="auth_tokens: contains an empty token"):
         Settings.load(config=path)
 
 
 def test_an_empty_variable_for_tokens_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEWIRE_AUTH_TOKENS", "")
-    with pytest.raises(SettingsError, match="auth_tokens: holds an empty token"):
+    with pytest.raises(SettingsError, match="auth_tokens: contains an empty token"):
         Settings.load()
 
 
@@ -290,8 +290,8 @@ DECISIONS = {"judge_backend": "decisions", "judge_url": "http://h/v1", "judge_re
         ),
         ({"judge_backend": "decisions", "judge_remote_model": "m"}, "judge_backend decisions needs judge_url"),
         ({"judge_backend": "decisions", "judge_url": "http://h/v1"}, "judge_remote_model"),
-        ({**DECISIONS, "judge_reasoning_tokens": "9"}, "judge_reasoning_tokens is for judge_backend openai"),
-        ({**DECISIONS, "judge_assistant_prefill": "yes"}, "judge_assistant_prefill is for judge_backend openai"),
+        ({**DECISIONS, "judge_reasoning_tokens": "9"}, "judge_reasoning_tokens needs judge_backend openai"),
+        ({**DECISIONS, "judge_assistant_prefill": "yes"}, "judge_assistant_prefill needs judge_backend openai"),
         ({"judge_input_price": "-1"}, "judge_input_price"),
         ({"judge_backend": "somewhere"}, "judge_backend"),
     ],

@@ -1,4 +1,5 @@
-"""Every setting of the server, in groups. Add one as a field: `Setting(NAME)` marks it, its docstring is its help.
+"""The server's settings, in groups.
 
-Groups are in `engine`, `judge`, `limits`, `transport` and `server`; flag, variable and TOML key follow (`setting`).
+To add a setting, add a field to a group, annotate it with `Setting(NAME)` and write its help as its docstring. The
+groups are in `engine`, `judge`, `limits`, `transport` and `server`. `setting` derives the flag, variable and TOML key.
 """

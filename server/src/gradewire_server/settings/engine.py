@@ -1,4 +1,4 @@
-"""Settings of the engine: models, their runs, GPU, Triton, and the caches."""
+"""Engine settings: models, encoder runs, GPU, Triton and caches."""
 
 import os
 import re
@@ -44,24 +44,24 @@ def _user_cache() -> Path:
 
 @dataclass(frozen=True, slots=True, config=group("Caches"))
 class DiskConfig:
-    """The second level on this machine; also the durable place of prepared synthetic answers."""
+    """The second cache level on this machine's disk. It also stores prepared synthetic answers."""
 
     directory: Annotated[Directory, Setting("disk_directory", default=_user_cache)]
-    """Keep vectors of this process's engine in this directory. Empty: nowhere.
+    """Keep vectors in this directory. If empty, keep none on disk.
 
-    Move it to a fast local disk. It belongs to gradewire alone; processes may share it."""
+    Set it to use a fast local disk. Only gradewire may write to the directory; its processes may share it."""
     max_bytes: Annotated[Bytes, Setting("disk_max_bytes")] = 2 * GIB
-    """Bound the store of predictions. References get as much, prepared answers half.
+    """Limit the prediction store to this size. The reference store gets the same size, prepared answers half.
 
-    Raise it if /metrics shows misses of texts that were scored before; lower it on a small disk."""
+    Raise it if /metrics shows misses for texts that were scored before; lower it on a small disk."""
     reference_max_bytes: BytesOrAuto = 0
-    """Size of the store of references' vectors; 0: as `max_bytes`.
+    """Maximum size of the reference vectors' store. 0 means `max_bytes`.
 
-    When it is full, further ones are kept with the predictions."""
+    When the store is full, new reference vectors go to the prediction store."""
     prepared_max_bytes: BytesOrAuto = 0
-    """Size of the store of prepared synthetic answers; 0: half of `max_bytes`.
+    """Maximum size of the store for prepared synthetic answers. 0 means half of `max_bytes`.
 
-    When it is full, storing fails."""
+    When the store is full, storing an answer fails."""
 
     def __post_init__(self) -> None:
         if self.max_bytes < MIB:
@@ -70,37 +70,37 @@ class DiskConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Caches"))
 class RedisConfig:
-    """The second level that several machines share; takes the place of the disk for vectors and prepared answers."""
+    """A second cache level that several machines share. It replaces the disk for vectors and prepared answers."""
 
     url: Annotated[str, HIDDEN, Setting("redis_url", everyday=True)] = field(repr=False)
-    """Keep vectors in this Redis server, shared by machines, not on the disk.
+    """Keep vectors in this Redis server (redis://, rediss:// or unix://) instead of on disk.
 
-    Set it for several replicas: redis://, rediss:// or unix://."""
+    Set it if several replicas should share a cache."""
     cluster: Annotated[bool, Setting("redis_cluster")] = False
-    """Treat the Redis server as a cluster.
+    """Use the Redis Cluster protocol.
 
-    Set it if redis_url names a node of a cluster."""
+    Set it if redis_url is the address of a cluster node."""
     mac_key: Annotated[Secret, Setting("redis_mac_key")] = field(default="", repr=False)
     """Authenticate values in Redis with this secret (16 bytes or more).
 
-    Set the same one in all servers if others can write to Redis: they could change scores."""
+    Set the same secret on all servers if anyone else can write to Redis and so could change scores."""
     mac_key_file: Annotated[OptionalDirectory, Setting("redis_mac_key_file")] = None
-    """Read the secret of redis_mac_key from this file.
+    """Read the secret for redis_mac_key from this file.
 
     Use it if secrets are mounted as files."""
     timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s")] = 0.2
-    """Count an answer of Redis as a miss after this time.
+    """Treat a lookup as a miss if Redis does not answer within this time.
 
     Raise it for a distant Redis, lower it if scoring must not wait."""
     write_timeout_s: PositiveSeconds = 2.0
-    """Longest wait for one chunk to be written, which no score waits for."""
+    """Timeout for writing one chunk. No score waits for a write."""
     slow_s: PositiveSeconds = 0.15
-    """A chunk that takes longer to read counts as a failure for the breaker, though its answers are used."""
+    """Maximum time to read a chunk. The circuit breaker counts a slower read as a failure, but its values are used."""
     failures_to_open: Count = 5
-    """Failures within `failure_window_s` that open the breaker."""
+    """Failures within `failure_window_s` that open the circuit breaker."""
     failure_window_s: PositiveSeconds = 10.0
     open_s: PositiveSeconds = 1.0
-    """Time between an open breaker's probes."""
+    """Time between probes while the circuit breaker is open."""
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("redis://", "rediss://", "unix://")):
@@ -111,30 +111,29 @@ class RedisConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Caches"))
 class CacheConfig:
-    """The in-process cache, and the second level behind it."""
+    """The in-process cache and the second cache level behind it."""
 
     namespace: Annotated[str, Setting("namespace")] = "default"
-    """Share no cache entry with other namespaces.
+    """Use only cache entries with this namespace (1 to 64 letters, digits, ``_``, ``.`` or ``-``).
 
-    Set it to start from an empty cache, or to keep two services on one store apart. Letters, digits, ``_ . -``, at
-    most 64."""
+    Set it to start from an empty cache, or to separate two services that share a store."""
     memory_max_bytes: Annotated[BytesOrAuto, Setting("memory_max_bytes", default=int)] = 256 * MIB
-    """Bound the cache of vectors in this process. 0: a share of memory_limit.
+    """Limit the in-memory vector cache to this size. 0 means a share of memory_limit, at most 256 MiB.
 
-    Raise it if texts repeat more often than it can hold. The share is at most 256 MiB."""
+    Raise it if your callers repeat more texts than fit."""
     remembered_results_max_bytes: Annotated[BytesOrAuto, Setting("remembered_results_max_bytes")] = 32 * MIB
-    """Bound the store of results of items scored before. 0: none.
+    """Limit the memory for results that the server reuses for repeated items. 0 means that it reuses none.
 
-    Set 0 to measure the cost of scoring. Results with a judge or a corpus are not kept here."""
+    Set 0 to measure the cost of scoring. Results that need a judge or a corpus are never reused."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s")] = 7 * 24 * 3600
-    """Keep vectors of predictions for this time in the second level.
+    """Keep prediction vectors on disk or in Redis for this many seconds.
 
-    Lower it if storage is short. References do not expire."""
+    Lower it if storage is short. Reference vectors do not expire."""
     disk: DiskConfig | None = None
     redis: RedisConfig | None = None
-    """When set, vectors and prepared answers do not go to disk."""
+    """If set, vectors and prepared answers go to Redis, not to disk."""
     max_pending_writes: Count = 65_536
-    """Vectors that wait to be written to the second level; further ones are dropped and counted."""
+    """Maximum number of vectors that wait to be written to the second level. The server drops and counts the excess."""
 
     def __post_init__(self) -> None:
         if not _NAMESPACE.fullmatch(self.namespace):
@@ -147,19 +146,22 @@ class CacheConfig:
 
 def _check_device(device: str) -> str:
     if _DEVICE.fullmatch(device) is None:
-        raise ValueError("device is auto, cpu, cuda or cuda:N, N being the number of a GPU from 0")
+        raise ValueError("device must be auto, cpu, cuda or cuda:N, where N is a GPU's index from 0")
     return device
 
 
 def allowed_cores() -> list[int]:
-    """Cores that this process may run on; a system that does not say gives as many as there are."""
+    """Return the cores that this process may run on, or all cores if the system does not restrict them."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Cores' worth of time that this process may use: a container's quota may be less than the cores it sees."""
+    """Return how many cores' worth of CPU time this process may use.
+
+    A container's quota may be smaller than the number of cores that its processes see.
+    """
     cores = len(allowed_cores())
     try:
         limit, period = quota.read_text().split()
@@ -170,125 +172,124 @@ def usable_cores(quota: Path = _QUOTA) -> int:
 
 @dataclass(frozen=True, slots=True, config=group("Encoders"))
 class ComputeConfig:
-    """The defaults are the fastest measured for many short texts."""
+    """Settings for encoder runs. The defaults were the fastest measured for many short texts."""
 
     workers: Annotated[CountOrAuto, Setting("workers")] = 0
-    """Run this many encoder runs at a time. 0: one per core.
+    """Number of parallel encoder runs. 0 means one per core.
 
     Lower it if other programs need the cores."""
     lone_run_threads: Annotated[CountOrAuto, Setting("lone_run_threads")] = 0
-    """Use this many threads for a run without others. 0: all workers' cores.
+    """Number of threads for an encoder run when no other run is active. 0 means the cores of all workers.
 
-    Set 1 to save memory: more needs a second copy of the weights."""
+    Set 1 to save memory: a higher value needs a second copy of the weights."""
     pin_workers: bool = True
-    """True keeps each worker on a core of its own, where there are as many workers as cores and one thread a run; a
-    short call on two idle workers is half as long then."""
+    """True pins each worker to its own core if there are as many workers as cores and each run has one thread. A
+    short call on two idle workers then takes half the time."""
     window_choice: Annotated[Literal["fp32", "bf16"], Setting("window_choice")] = "fp32"
-    """Look for windows of smile:v1 in this arithmetic.
+    """Search for the best windows for smile:v1 in this arithmetic. Their scores are always computed in fp32.
 
-    Use bf16 on a processor that has it: faster, with a second copy of the weights. The best windows are still
-    scored in fp32."""
+    Use bf16 on a processor that supports it: the search is faster, but needs a second copy of the weights."""
     max_batch_tokens: Count = 256
-    """Padded tokens of one encoder run. More gain nothing and make others wait."""
+    """Maximum number of padded tokens in one encoder run. Larger runs are no faster, and other calls wait longer."""
     max_batch_texts: Count = 128
     max_queue_tokens: Count = 1_000_000
-    """Tokens that may wait for an encoder.
+    """Maximum number of tokens that wait for an encoder.
 
-    A call that finds the queue full fails with UNAVAILABLE; the call that fills it is taken whole."""
+    The queue accepts the call that fills it in full. While it is full, new calls fail with UNAVAILABLE."""
     run_overhead_tokens: Count = 8
-    """Cost of one run beside its tokens, in tokens: MiniLM's 2 ms to stream its weights, at 0.26 ms a token."""
+    """Fixed cost of one run, in tokens: MiniLM needs 2 ms to stream its weights, and 0.26 ms for a token."""
     padding_cost: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Cost of a token of padding, in tokens. Graphs that `models build` makes for CPUs have it in attention only."""
+    """Cost of one padding token, in tokens. CPU graphs from `models build` compute padding only in attention."""
 
     @property
     def worker_count(self) -> int:
-        """Workers with 0 resolved."""
+        """Number of workers, with 0 resolved."""
         return self.workers or usable_cores()
 
     @property
     def lone_thread_count(self) -> int:
-        """Threads of a lone run with 0 resolved; never more than all workers together have."""
+        """Number of threads for a single run, with 0 resolved. It is at most `worker_count`."""
         return min(self.lone_run_threads or self.worker_count, self.worker_count)
 
 
 @dataclass(frozen=True, slots=True, config=group("GPU"))
 class GpuConfig:
-    """Models for GPUs (``NAME-fp16-cuda``) need one; those for CPUs stay on the CPU beside one."""
+    """Settings for GPU models (``NAME-fp16-cuda``). CPU models run on the CPU even if there is a GPU."""
 
     device: Annotated[str, AfterValidator(_check_device), Setting("device", everyday=True)] = "auto"
-    """Run models for GPUs on auto, cpu, cuda or cuda:N.
+    """Run GPU models on this device: auto, cpu, cuda or cuda:N.
 
-    auto takes the first GPU if there is one. With cuda the server does not start without it."""
+    auto uses the first GPU if there is one. With cuda or cuda:N the server does not start without that GPU."""
     batch_tokens: Count = 16_384
-    """Padded tokens of one encoder run on a GPU."""
+    """Maximum number of padded tokens in one encoder run on a GPU."""
     memory_limit_bytes: Annotated[BytesOrAuto, Setting("gpu_memory_limit")] = 0
-    """Bound the GPU memory of one encoder's activations. 0: no bound.
+    """Limit the GPU memory for one encoder's activations. 0 means no limit.
 
     Set it if another program shares the GPU."""
     cuda_graphs: bool = True
-    """Record each shape of a run as a CUDA graph, which then starts at once."""
+    """Record each input shape as a CUDA graph. A recorded run starts without delay."""
 
     @property
     def required(self) -> bool:
-        """True if the server shall not start without a GPU."""
+        """True if the server must not start without a GPU."""
         return self.device.startswith("cuda")
 
     @property
     def index(self) -> int:
-        """Number of the GPU, from 0."""
+        """The GPU's index, from 0."""
         return int(self.device.partition(":")[2] or 0)
 
 
 @dataclass(frozen=True, slots=True, config=group("Triton"))
 class TritonConfig:
-    """Triton's address and the manner of asking it."""
+    """Triton's address and the settings for requests to Triton."""
 
     url: Annotated[str, Setting("triton_url")] = "127.0.0.1:8001"
-    """HOST:PORT of Triton's gRPC.
+    """Address of Triton's gRPC port (HOST:PORT).
 
     Set it if Triton runs on another machine."""
     tls: Annotated[bool, Setting("triton_tls")] = False
-    """Use TLS to Triton.
+    """Connect to Triton with TLS.
 
-    Set it if Triton is reached over a network."""
+    Set it if the connection to Triton crosses a network."""
     tls_ca: Annotated[OptionalPath, Setting("triton_tls_ca")] = None
-    """Trust this authority for Triton's certificate (PEM).
+    """Verify Triton's certificate with this CA certificate (PEM).
 
-    Set it for an authority of your own."""
+    Set it if a private CA signed Triton's certificate."""
     tls_cert: Annotated[OptionalPath, Setting("triton_tls_cert")] = None
-    """Show this certificate to Triton (PEM chain).
+    """Present this client certificate to Triton (PEM chain).
 
-    Set it if Triton asks for one."""
+    Set it if Triton requires a client certificate."""
     tls_key: Annotated[OptionalPath, Setting("triton_tls_key")] = None
-    """Private key of triton_tls_cert (PEM).
+    """Private key for triton_tls_cert (PEM).
 
-    Set it with triton_tls_cert."""
+    Set it together with triton_tls_cert."""
     token: Annotated[Secret, Setting("triton_token")] = field(default="", repr=False)
     """Send this bearer token to Triton.
 
-    Set it for a proxy in front of Triton."""
+    Set it if a proxy in front of Triton requires a token."""
     timeout_s: PositiveSeconds = 30.0
-    """Longest wait for one inference in Triton."""
+    """Timeout for one inference in Triton."""
     max_in_flight: Annotated[CountOrAuto, Setting("triton_max_in_flight")] = 0
-    """Send a model in Triton this many inferences at a time. 0: one more than its instances.
+    """Maximum number of parallel requests to one Triton model. 0 means its number of instances plus one.
 
-    Raise it if Triton is far away and its instances wait."""
+    Raise it if Triton's instances are idle because the network is slow."""
     max_run_tokens: Annotated[Count, Setting("triton_max_run_tokens")] = 256
-    """Put this many tokens into one inference in Triton.
+    """Maximum number of tokens in one inference in Triton.
 
-    256 is best on CPUs; raise it to thousands for a GPU."""
+    256 is best on CPUs. Raise it to thousands for a GPU."""
     poll_s: PositiveSeconds = 1.0
-    """Time between checks of what Triton serves."""
+    """Time between checks for models that Triton serves."""
     repair: Annotated[bool, Setting("triton_repair")] = True
-    """Have Triton load a model that it lacks, and reload one that fails.
+    """Make Triton load missing models and reload failing ones.
 
-    Turn it off if others decide on Triton's models."""
+    Turn it off if another program manages Triton's models."""
 
     def __post_init__(self) -> None:
         host, _, port = self.url.rpartition(":")
         usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
         if not host or not usable or "/" in self.url or any(letter.isspace() for letter in self.url):
-            raise ValueError("triton_url must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)")
+            raise ValueError("triton_url must be HOST:PORT of Triton's gRPC port (8001 by default)")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")
         if not self.tls and (self.tls_ca or self.tls_cert):
@@ -297,27 +298,27 @@ class TritonConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Encoders"))
 class EngineConfig:
-    """Groups of the encoders, the stores and the judges."""
+    """Settings of encoders, stores and judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
-    """Use the built models in this directory.
+    """Use the built models in this directory. If empty, use the default of gradewire models build.
 
-    Empty: the place where gradewire models build puts them. Set it for a mounted directory."""
+    Set it if the models are in another directory, such as a mounted one."""
     default_model: Annotated[str, Setting("default_model", everyday=True)] = ""
-    """Use this encoder for requests that name none.
+    """Use this encoder for requests that name none. If empty, use the catalog's default.
 
-    Empty: the catalog's default. Set it to change the encoder for all callers."""
+    Set it to change the encoder for all callers."""
     preload: Annotated[Names, Setting("preload")] = ()
-    """Load these models at start too.
+    """Load these models at start, besides the default model.
 
-    Set it if the first request with another model must not wait."""
+    Set it if the first request for one of them must not wait."""
     triton: TritonConfig | None = None
-    """Triton that runs encoders; None: they run in this process."""
+    """The Triton server that runs encoders. None means that they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     gpu: GpuConfig = field(default_factory=GpuConfig)
     wordnet_directory: Annotated[OptionalDirectory, Setting("wordnet_directory")] = None
-    """Find WordNet's files for meteor in this directory.
+    """Read WordNet's files, which meteor needs, from this directory.
 
-    Unset: $WNSEARCHDIR, $WNHOME/dict, then the usual places."""
+    Set it if the files are not in $WNSEARCHDIR, $WNHOME/dict or a standard directory."""
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)

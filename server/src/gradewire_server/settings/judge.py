@@ -1,4 +1,4 @@
-"""Settings of judges, and of the pictures that they are shown."""
+"""Settings for judges and for the pictures in their prompts."""
 
 import re
 from dataclasses import field
@@ -29,26 +29,26 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         named = _HOST.fullmatch(name)
         if named is None or int(named["port"] or 1) > _MOST_PORT:
-            raise ValueError(f"{name!r} is no host: write images.example.org, or images.example.org:8443")
+            raise ValueError(f"{name!r} is not a host: write images.example.org or images.example.org:8443")
     return tuple(name.casefold() for name in names)
 
 
 @dataclass(frozen=True, slots=True, config=group("Judge"))
 class ImageConfig:
-    """Limits of pictures. What is over one fails the metrics that show it, and no other."""
+    """Limits for pictures. A picture over a limit fails only the metrics that show pictures to a judge."""
 
     max_count: Count = 8
-    """Pictures of one item."""
+    """Maximum number of pictures per item."""
     max_bytes: Bytes = 4 * MIB
-    """File of one picture."""
+    """Maximum size of a picture's file."""
     max_pixels: Count = 25_000_000
-    """Width times height of one picture.
+    """Maximum width times height of a picture.
 
-    One picture at a time is decoded, which takes four bytes a pixel."""
+    The server decodes one picture at a time, at four bytes a pixel."""
     hosts: Annotated[Names, AfterValidator(_hosts), Setting("judge_image_hosts")] = ()
-    """Let the judge's server fetch pictures from these hosts (HOST[:PORT]).
+    """Let the judge's server fetch pictures from these hosts (HOST[:PORT]). If empty, callers must send picture data.
 
-    Empty: pictures as data only. Name hosts that the judge's server may reach."""
+    Set it if callers send picture URLs. Name only hosts that the judge's server may access."""
 
 
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
@@ -62,100 +62,101 @@ class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
     repository: Annotated[Directory, Setting("judge_repository")]
-    """Use the built judges in this directory.
+    """Use the built judges in this directory. If unset, use the directory next to model_repository.
 
-    Unset: beside model_repository."""
+    Set it if the judges are in another directory."""
     form: Form = "auto"
-    """Format of the judge that runs; auto: int8 where it is built and exact on this processor.
+    """The judge's model format. auto means int8 if that format is built and exact on this processor, else gguf.
 
     int8 runs in ONNX Runtime, gguf in llama.cpp."""
     threads: Annotated[Count, Setting("judge_threads")] = 1
-    """Run the judge on this machine with this many threads.
+    """Number of threads for a judge on this machine.
 
-    Raise it on a machine with spare cores; take them from workers."""
+    Raise it if the machine has spare cores; otherwise lower workers to free some."""
     nice: Annotated[int, Field(ge=0, le=19)] = 10
-    """Nice level of the judge's process, so that encoders go first."""
+    """Nice level of the judge's process. It gives encoders priority."""
     max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
-    """Cut predictions so that the judge reads this many tokens of an item.
+    """Shorten predictions so that the judge reads at most this many tokens per item.
 
-    Raise it for long answers: a run then takes more time and memory."""
+    Raise it for long answers. Each run then needs more time and memory."""
     max_batch_tokens: int = 192
-    """Tokens of the items of one run, beside the kept prompt."""
+    """Maximum number of item tokens in one run, without the prompt tokens whose state is cached."""
     start_timeout_s: float = 120.0
-    """Longest wait for a worker to be ready."""
+    """Timeout for a worker to become ready."""
     max_prefix_states: int = 8
-    """Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters."""
+    """Maximum number of cached fixed prompts. Each needs about 60 KiB a token in a model with 1.5 B parameters."""
     max_prefix_tokens: int = 8192
-    """Tokens of all kept fixed prompts together."""
+    """Maximum number of tokens in all cached fixed prompts together."""
     max_context_tokens: int = 4096
-    """Longest prompt with its answer; never more than the model reads."""
+    """Maximum number of tokens in a prompt and its answer together. The model's own limit also applies."""
     max_sequences: int = 8
-    """Texts that are written, and long items that are read, at a time."""
+    """Maximum number of answers that the judge writes, and of long items that it reads, in parallel."""
     run_timeout_s: float = 30.0
-    """Longest wait for one run, beside `token_timeout_s` for each token that it computes. A worker that takes longer
-    hangs, is ended and started again."""
+    """Timeout for one run. `token_timeout_s` is added for each token that it computes. After the timeout the server
+    kills and restarts the worker."""
     token_timeout_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, config=group("Judge"))
 class RemoteJudgeConfig:
-    """A judge behind a server of its own."""
+    """A judge on a remote server."""
 
     url: Annotated[str, Setting("judge_url", everyday=True)] = ""
-    """Ask the judge on this server (http://HOST:PORT/v1).
+    """Use the judge on this server (http://HOST:PORT/v1, or HOST:PORT for Triton).
 
-    HOST:PORT for a judge in Triton."""
+    Set it with judge_backend openai, decisions or triton."""
     tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
-    """Use TLS to the judge's Triton.
+    """Connect to the judge's Triton server with TLS.
 
-    Set it if that Triton is reached over a network."""
+    Set it if the connection crosses a network."""
     token: Annotated[Secret, Setting("judge_token")] = field(default="", kw_only=True, repr=False)
     """Send this API key to the judge's server.
 
-    Set it if the server asks for one."""
+    Set it if the server requires a key."""
     model: Annotated[str, Setting("judge_remote_model")] = ""
-    """Ask this model on the judge's server.
+    """Use this model on the judge's server.
 
-    Required with judge_url."""
+    Set it together with judge_url."""
     assistant_prefill: Annotated[Prefill, Setting("judge_assistant_prefill")] = "auto"
-    """Begin the judge's answer for it. auto: if the server is known to go on from it.
+    """Send the first words of the judge's answer with the prompt. auto does so for servers known to continue them.
 
-    Set yes for a server other than vLLM and llama.cpp that goes on from a begun turn. Then keep it: it changes
-    scores."""
+    Set yes if another server than vLLM or llama.cpp continues a partial answer. Changing it later changes scores."""
     reasoning_tokens: Annotated[CountOrAuto, Setting("judge_reasoning_tokens")] = 0
-    """Let the judge write this many tokens of thought before its answer.
+    """Let the judge write up to this many reasoning tokens before its answer.
 
-    Set it for models that think, with judge_backend openai. It changes the judge's digest."""
+    Set it for reasoning models with judge_backend openai. It changes the judge's digest."""
     sees_images: Annotated[SeesImages, Setting("judge_sees_images")] = "auto"
-    """Show pictures to the model on the judge's server. auto: if its list of models says so.
+    """Show pictures to the judge. auto does so if the server's model list marks the model as able to read pictures.
 
-    Set yes for vLLM, whose list does not say it."""
+    Set yes for vLLM, because its model list lacks this mark."""
     image_placeholder: str = ""
-    """Text for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's."""
+    """Text that marks a picture in prompts for Triton's vLLM backend, which accepts no chat messages. If empty, Qwen's
+    placeholder."""
     timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
-    """Give up an answer of the judge's server after this time.
+    """Timeout for one answer from the judge's server.
 
-    Raise it for models that think."""
+    Raise it for reasoning models."""
     max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
-    """Send the judge's server this many requests at a time.
+    """Maximum number of parallel requests to the judge's server.
 
     Raise it until the server's GPU is busy; lower it to the provider's limit."""
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
-    """Put this many questions about an item into one request (decision models).
+    """Maximum number of questions about one item in one request to a decision model.
 
-    Raise it only for a server that answers each question as it does alone: others would change scores."""
+    Raise it only if the server's answers do not depend on the other questions. Otherwise scores would change."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
     """Price of a million tokens that the judge reads.
 
-    Set both prices to see cost in metrics and summaries; no score changes."""
+    Set both prices to see costs in metrics and summaries. They change no score."""
     output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
     """Price of a million tokens that the judge writes.
 
-    Set it with judge_input_price."""
+    Set it together with judge_input_price."""
     attempts: int = 4
-    """Attempts of one request."""
+    """Maximum number of attempts per request."""
     max_prompt_characters: int = 24_000
-    """Longer prompts are cut at the prediction, since only the server counts tokens."""
+    """Maximum length of a prompt. If a prompt is longer, its prediction is shortened. The limit is in characters
+    because only the judge's server can count tokens."""
 
 
 def _embedded() -> Backend:
@@ -164,44 +165,44 @@ def _embedded() -> Backend:
 
 @dataclass(frozen=True, slots=True, config=group("Judge"))
 class JudgeConfig:
-    """The place where judges run, and the default judge."""
+    """The judge backend and the default judge."""
 
     backend: Annotated[Backend, Setting("judge_backend", default=_embedded, everyday=True)] = "none"
-    """Ask a judge of this kind: in a process here (embedded), on a server, or none at all.
+    """Run the judge on this machine (embedded), on a remote server (triton, openai or decisions), or not at all (none).
 
-    Use openai for vLLM, llama.cpp or a provider, decisions for a decision model."""
+    Use openai for vLLM, llama.cpp or a provider, and decisions for a decision model."""
     default: Annotated[str, Setting("judge_model")] = ""
-    """Use this judge for requests that name none.
+    """Use this judge for requests that name none. If empty, use judge_remote_model or else the catalog's default.
 
-    Empty: the catalog's default, or the model of judge_remote_model."""
+    Set it to change the judge for all callers."""
     preload: Annotated[bool, Setting("judge_preload")] = False
     """Load the judge at start, not at its first use.
 
-    Set it if the first judged request must not wait."""
+    Set it if the first request with a judge must not wait."""
     max_queue_items: Count = 4096
-    """Questions that may wait for a judge; further ones fail with the time to try again."""
+    """Maximum number of questions that wait for a judge. Further questions fail with a retry delay."""
     embedded: EmbeddedJudgeConfig | None = None
-    """For backend embedded."""
+    """Settings for backend embedded."""
     host: str = ""
-    """For backend embedded: ``unix:PATH`` of the process that runs the judges of several server processes; empty: this
-    one does."""
+    """For backend embedded, the address (``unix:PATH``) of the process that runs judges for several server processes.
+    If empty, this process runs them."""
     remote: RemoteJudgeConfig | None = None
-    """For backends triton, openai and decisions."""
+    """Settings for backends triton, openai and decisions."""
     images: ImageConfig = field(default_factory=ImageConfig)
-    """Which pictures judges are shown."""
+    """Limits for the pictures that judges see."""
 
     def __post_init__(self) -> None:
         if self.backend == "embedded" and self.embedded is None:
-            raise ValueError("judge_backend embedded needs to know where judges are built")
+            raise ValueError("judge_backend embedded needs judge_repository, the directory of the built judges")
         if self.backend in {"triton", "openai", "decisions"} and (self.remote is None or not self.remote.url):
             raise ValueError(f"judge_backend {self.backend} needs judge_url, the address of its server")
         if self.backend == "triton" and self.remote is not None and self.remote.reasoning_tokens:
-            raise ValueError("judge_reasoning_tokens is for judge_backend openai: Triton's judge answers at once")
+            raise ValueError("judge_reasoning_tokens needs judge_backend openai: Triton's judge does not reason")
         if self.backend == "decisions" and self.remote is not None:
             if self.remote.reasoning_tokens:
-                raise ValueError("judge_reasoning_tokens is for judge_backend openai: a decision model writes nothing")
+                raise ValueError("judge_reasoning_tokens needs judge_backend openai: a decision model writes no text")
             if self.remote.assistant_prefill == "yes":
-                raise ValueError("judge_assistant_prefill is for judge_backend openai: a decision model writes nothing")
+                raise ValueError("judge_assistant_prefill needs judge_backend openai: a decision model writes no text")
         if self.remote is not None and not self.remote.model:
             raise ValueError(f"judge_backend {self.backend} needs judge_remote_model, the model's name on its server")
         if self.remote is not None and self.default not in {"", self.remote.model}:

@@ -1,4 +1,4 @@
-"""Limits of one caller and of all callers together, and the memory that the server may use."""
+"""Limits for one request and for all requests together, and the server's memory limit."""
 
 from typing import Annotated
 
@@ -17,72 +17,72 @@ from gradewire_server.settings.setting import (
 
 @dataclass(frozen=True, slots=True, config=group("Deadlines"))
 class Deadlines:
-    """Seconds a call may take."""
+    """Time limits for calls, in seconds."""
 
     default_s: PositiveSeconds = 60.0
-    """Deadline of a call that names none; in a stream, of each message's items."""
+    """Deadline of a call without one. In a stream, the deadline for each message's items."""
     max_s: Annotated[PositiveSeconds, Setting("max_deadline_s")] = 600.0
-    """Cut longer deadlines of callers to this.
+    """Maximum deadline. The server shortens longer deadlines to it.
 
-    Raise it for slow judges. A stream or a Prepare may run longer, its parts may not."""
+    Raise it for slow judges. A stream or Prepare call may run longer, but not one of its messages or entries."""
     stall_s: PositiveSeconds = 60.0
-    """Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended."""
+    """Timeout for receiving a request, and for the caller to read a streamed reply."""
     judge_s: PositiveSeconds = 3600.0
-    """Longest wait for a judge's answers in a stream that has no deadline of its own.
+    """Timeout for a judge's answers in a stream without a deadline.
 
-    A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
+    It is long because a judge takes seconds, and a whole window of items may wait for it."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))
 class Limits:
-    """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly."""
+    """Limits for one request. Clients get them from `Models.List` and split their work accordingly."""
 
     max_items_per_request: Count = 4096
-    """Items of a Score, entries of a Prepare, items of one stream message."""
+    """Maximum number of items in a Score request or stream message, or of entries in a Prepare request."""
     max_metrics_per_request: Count = 32
     max_references_per_item: Count = 1024
-    """More references make the item INVALID_INPUT."""
+    """Maximum number of references per item. An item with more is INVALID_INPUT."""
     max_item_bytes: Bytes = 3 * MIB // 2
-    """Strings of one item together in UTF-8; a larger item is INVALID_INPUT."""
+    """Maximum size of all strings in one item, as UTF-8. A larger item is INVALID_INPUT."""
     max_message_bytes: Annotated[Bytes, Setting("max_message_bytes")] = 32 * MIB
-    """Refuse larger messages, in either direction.
+    """Maximum size of a request or reply message. The server refuses larger ones.
 
-    Raise it for pictures or very long answers; clients adapt to it."""
+    Raise it for pictures or very long answers. Clients adapt to it."""
     stream_window_items: Count = 512
-    """Items of one stream in work, with their unsent results."""
+    """Maximum number of unfinished items in one stream. Items whose results are not sent yet also count."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))
 class Capacity:
-    """Bounds of the work in flight in the whole server."""
+    """Limits for the work in flight in the whole server."""
 
     max_items: Count = 16384
-    """Items in work and entries in preparation."""
+    """Maximum number of items being scored and entries being prepared."""
     max_bytes: Bytes = 256 * MIB
-    """Memory of requests without streams, a share of memory_limit (`shares.share_bytes`).
+    """Maximum memory for unary requests, a share of memory_limit (`shares.capacity_of`).
 
-    A request counts six times its bytes, and more for many items, metrics and references, before it is parsed."""
+    A request counts six times its size before it is parsed, and more if it has many items, metrics and references."""
     max_stream_bytes: Bytes = 256 * MIB
-    """Memory of all streams together, the same share of memory_limit.
+    """Maximum memory for all streams together. It is as large as `max_bytes`.
 
-    One stream gets an eighth of it at the most. A message counts until the last of its results is taken."""
+    One stream gets at most an eighth of it. A message counts until its last result is sent."""
     max_streams: Count = 1024
-    """Streams that are open at a time; a further one is refused with RESOURCE_EXHAUSTED."""
+    """Maximum number of open streams. The server refuses another stream with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[PositiveSeconds, Setting("max_wait_s")] = 1.0
-    """Refuse a small request that would wait longer than this.
+    """Refuse a small request if it would wait longer than this.
 
-    Raise it if callers prefer a late answer to a retry. A wait beyond the request's deadline is refused too."""
+    Raise it if callers prefer a late answer to a retry. A request that would miss its deadline is always refused."""
     max_connections: Annotated[Count, Setting("max_connections")] = 1000
-    """Close further connections to the gRPC port.
+    """Maximum number of connections to the gRPC port. The server closes further ones.
 
     Raise it for more clients, up to the limit of file descriptors."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))
 class MemoryConfig:
-    """Memory of everything together."""
+    """The server's memory limit."""
 
     limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit", everyday=True)] = 0
-    """Keep the memory of all processes below this. 0: the container's, else 3/4 of the machine's.
+    """Keep the memory of all processes below this. 0 means the container's limit, or 3/4 of the machine's memory.
 
     Set it if other programs share the machine."""

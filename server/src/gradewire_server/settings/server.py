@@ -1,4 +1,4 @@
-"""Every setting of the server in groups, read from flags, variables and a file."""
+"""All server settings, in groups, read from flags, variables and a file."""
 
 import json
 import os
@@ -46,23 +46,22 @@ from gradewire_server.settings.transport import (
 
 @dataclass(frozen=True, slots=True, config=group("Server"))
 class ProcessesConfig:
-    """Number of processes that share the port of gRPC."""
+    """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Run this many processes. 0: one for two cores and a GiB, at most 8, one with a GPU.
+    """Number of processes that share the gRPC port. 0 means one per two cores and GiB, at most 8, or one with a GPU.
 
-    All of them share the gRPC port. With 1 there is no supervisor: use that for debugging, or if an orchestrator
-    starts replicas."""
+    Set 1 for debugging, or if an orchestrator starts replicas: one process runs without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
 class Settings:
-    """All settings; made by `load`."""
+    """All settings. Make them with `load`."""
 
     config: Annotated[OptionalPath, Setting("config", everyday=True)] = None
     """Read settings from this TOML file.
 
-    Use it for more than a few settings; flags and variables win over it."""
+    Use it for more than a few settings. Flags and variables override it."""
     processes: ProcessesConfig
     listen: ListenConfig
     http_api: HttpApiConfig
@@ -77,26 +76,29 @@ class Settings:
     backend: Annotated[Literal["embedded", "triton"], Setting("backend")] = "embedded"
     """Run encoders in this process, or in NVIDIA Triton.
 
-    Use triton if several replicas share GPUs."""
+    Use triton if several replicas should share GPUs."""
     judge_prompt_directory: Annotated[OptionalDirectory, Setting("judge_prompt_directory")] = None
     """Read prompt files (*.toml) from this directory at start.
 
-    Set it to judge with prompts of your own that requests name."""
+    Set it if requests should be able to name prompts that you wrote."""
     given: Mapping[str, Any] = field(repr=False)
-    """The value of every setting by its name, secrets in the clear."""
+    """The values of all settings by name. Secrets are not masked."""
 
     @classmethod
     def load(cls, **values: Any) -> Self:
-        """Read all sources; `values` are the flags (None: not given), as text or typed.
+        """Load the settings from flags, variables, the file and defaults.
+
+        Args:
+            **values: The flags, as strings or typed values. None means that a flag is not given.
 
         Raises:
-            SettingsError: One line that names the setting.
+            SettingsError: A setting is invalid. The message is one line that names it.
         """
         return cls._of(_read(values))
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """Read all sources as `load` does, for one of `count` processes that serve together."""
+        """Load like `load`, but for one of `count` processes. It gets its share of the limits."""
         return cls._of(share_of(_read(values), count), count)
 
     @classmethod
@@ -121,33 +123,31 @@ class Settings:
 
     @property
     def process_count(self) -> int:
-        """Number of processes that are to serve, with 0 resolved; raises SettingsError where so many cannot."""
+        """Number of processes, with 0 resolved. It raises SettingsError if the settings do not allow this number."""
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
-        """Return every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""
+        """Return every setting as a TOML value, with stars for secrets and "" for unset ones."""
         return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
-        """Return what `--print-settings` prints: a file that `--config` reads, but for the stars."""
+        """Return the output of `--print-settings`, a TOML file for `--config` once the stars are replaced."""
         return "".join(
             f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in self.printable().items()
         )
 
 
 def every_setting() -> tuple[SettingField, ...]:
-    """Return all settings, in the order in which they are documented."""
+    """Return all settings, in documentation order."""
     return tuple(all_setting_fields(Settings).values())
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked values of all settings by name; raise SettingsError."""
+    """Return the values of all settings by name; raise SettingsError if they are invalid."""
     for name in ("redis_mac_key", "redis_mac_key_file"):
         for value in (values.get(name), os.environ.get(f"{ENV_PREFIX}{name.upper()}")):
             if isinstance(value, str) and not value.strip():
-                raise SettingsError(
-                    f"{name} is blank, which would switch the MAC off: give it a value, or leave it out"
-                )
+                raise SettingsError(f"{name} is blank, which would switch the MAC off: set a value, or leave it out")
     given = read_values(Settings, values)
     if problem := next(_problems(given), ""):
         raise SettingsError(problem)
@@ -155,7 +155,7 @@ def _read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problems(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how settings of several groups contradict each other, then what they need that is not installed."""
+    """Yield contradictions between settings, then missing libraries that they need."""
     has_cert = given["tls_cert"] is not None
     if has_cert != (given["tls_key"] is not None):
         yield "tls_cert and tls_key go together: set both or neither"
@@ -168,7 +168,7 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
     if problem := endpoint_problem(given["otlp_endpoint"]):
         yield f"otlp_endpoint {problem}"
     if given["backend"] == "triton" and given["device"].startswith("cuda"):
-        yield "device is for encoders of this process; with backend triton its models say what they use"
+        yield "device needs backend embedded; with backend triton, Triton's models choose their device"
     yield from _missing_libraries(given)
 
 

@@ -1,4 +1,4 @@
-"""A setting: kinds of values, one name as flag, variable and TOML key, and the groups that are made of values."""
+"""Declare settings: value types, names as flag, variable and TOML key, and the groups built from their values."""
 
 import ast
 import inspect
@@ -32,7 +32,7 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
 _BLANK_PROBLEM: Final = (
-    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
+    "contains an empty token, which would leave the server open to anybody: set a token that is not blank, or "
     "leave the setting out"
 )
 
@@ -47,15 +47,16 @@ _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A mark in the annotation of a group's field, without which users cannot set it.
+    """A mark in a field's annotation that lets users set the field.
 
-    The first paragraph of the docstring below the field is its help, the second says when to change it.
+    The first paragraph of the field's docstring is its help, the second says when to change it.
 
     Attributes:
-        name: Name of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
-        default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
-            that has none is unset.
-        everyday: If true, `serve --help` shows it; the others are for `serve --help-all`.
+        name: The TOML key, which is also the name of the flag (``--redis-url``) and the variable
+            (``GRADEWIRE_REDIS_URL``).
+        default: A function that returns the default. Without it the default is the field's; if the field has none, the
+            setting is unset.
+        everyday: True if `serve --help` shows the setting. `serve --help-all` shows every setting.
     """
 
     name: str
@@ -64,15 +65,15 @@ class Setting:
 
 
 def group(section: str) -> ConfigDict:
-    """Return the configuration of a group under this title of `serve --help`.
+    """Return the pydantic configuration for a group that has this title in `serve --help`.
 
-    Errors show no input, which may hold a password.
+    Error messages show no input because it may contain a password.
     """
     return ConfigDict(hide_input_in_errors=True, title=section)
 
 
 class _ByteUnits:
-    """Reads a number of bytes with its unit, as in "64MiB"."""
+    """A mark for sizes that may have a unit, such as "64MiB"."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         del source
@@ -80,7 +81,7 @@ class _ByteUnits:
 
 
 class _Hidden:
-    """Marks what is never shown."""
+    """A mark for secrets, which are never shown."""
 
 
 BYTE_UNITS: Final = _ByteUnits()
@@ -92,7 +93,7 @@ def _split(value: Any) -> Any:
 
 
 def _split_tokens(value: Any) -> Any:
-    """Split as `_split` does; a text must hold a token, for an empty secret must not leave the server open."""
+    """Split like `_split`, but raise ValueError for a blank string: an empty secret must not leave the server open."""
     found = _split(value)
     if isinstance(value, str) and not found:
         raise ValueError(_BLANK_PROBLEM)
@@ -103,7 +104,7 @@ def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
     if any(not token.strip() for token in tokens):
         raise ValueError(_BLANK_PROBLEM)
     if any(_TOKEN.fullmatch(token) is None for token in tokens):
-        raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks, which a header can carry")
+        raise ValueError("a token must be 1 to 1024 printable ASCII characters without spaces, to fit in a header")
     return tokens
 
 
@@ -116,12 +117,12 @@ def _expand(path: Path | None) -> Path | None:
 
 
 def blank_is_none(value: Any) -> Any:
-    """Return None for a blank text, which switches an optional setting off."""
+    """Return None for a blank string, so that it switches an optional setting off."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
 EXPANDED: Final = AfterValidator(_expand)
-"""On a group's path: a leading ~ is the user's home directory. Settings are shown as they were given."""
+"""Mark for a path whose leading ~ means the user's home directory. `--print-settings` shows the unexpanded path."""
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Secret = Annotated[str, BeforeValidator(_blank_is_empty), HIDDEN]
@@ -145,7 +146,7 @@ OptionalPrice = Annotated[Price | None, BeforeValidator(blank_is_none)]
 
 
 class SettingField(NamedTuple):
-    """A group's field that users can set, as flags, variables and documentation show it."""
+    """A field that users can set, with its names and help."""
 
     setting: Setting
     field: FieldInfo
@@ -154,27 +155,27 @@ class SettingField(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Python and TOML name, e.g. ``redis_url``."""
+        """The Python and TOML name, for example ``redis_url``."""
         return self.setting.name
 
     @property
     def flag(self) -> str:
-        """The flag, e.g. ``--redis-url``."""
+        """The flag, for example ``--redis-url``."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
-        """The variable, e.g. ``GRADEWIRE_REDIS_URL``."""
+        """The environment variable, for example ``GRADEWIRE_REDIS_URL``."""
         return f"{ENV_PREFIX}{self.name.upper()}"
 
     @property
     def help(self) -> str:
-        """Text of the option: a sentence, and its special values."""
+        """The option's help: one or two sentences that also explain special values."""
         return self._paragraphs[0]
 
     @property
     def when(self) -> str:
-        """Advice when to change it, in one or two sentences."""
+        """Advice on when to change the setting."""
         return self._paragraphs[1]
 
     @property
@@ -184,37 +185,36 @@ class SettingField(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Title of its group in `serve --help`."""
+        """The group's title in `serve --help`."""
         config: ConfigDict = self.group.__pydantic_config__  # type: ignore[attr-defined]
         return str(config["title"])
 
     @property
     def everyday(self) -> bool:
-        """True if `serve --help` shows it."""
+        """True if `serve --help` shows the setting."""
         return self.setting.everyday
 
     @property
     def secret(self) -> bool:
-        """True if it is never to be shown in the clear."""
+        """True if the value must never be shown in plain text."""
         return HIDDEN in self.field.metadata
 
     @property
     def kind(self) -> str:
-        """The kind of values; those of any kind may be given to `Settings.load` as text.
+        """The value type: text, path, integer, number, bytes (as in ``64MiB``), boolean, list (with commas) or choice.
 
-        ``text``, ``path``, ``integer``, ``number``, ``bytes`` (``64MiB`` is understood), ``boolean``, ``list``
-        (comma-separated) or ``choice``.
+        `Settings.load` also accepts a string for every type.
         """
         return "bytes" if BYTE_UNITS in self.field.metadata else _kind_of(self.field.annotation)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Choices of kind ``choice``."""
+        """The possible values of a ``choice``, else ()."""
         return get_args(self.field.annotation) if self.kind == "choice" else ()
 
     @property
     def default(self) -> str:
-        """The default as text; empty without one."""
+        """The default as text, or "" if there is no default."""
         value, kind = self.default_value(), self.kind
         if kind == "bytes":
             return ByteSize(value).human_readable()
@@ -224,13 +224,13 @@ class SettingField(NamedTuple):
         return text.lower() if kind == "boolean" else text
 
     def default_value(self) -> Any:
-        """Return the value where nobody gives one; None, which switches the group off, where it cannot do without."""
+        """Return the default. For a required field without one it is None, which switches the group off."""
         if self.setting.default is not None:
             return self.setting.default()
         return None if self.field.is_required() else self.field.default
 
     def flat_kind(self) -> Any:
-        """Return its type in the flat model, where it may be unset and is shown as it was given."""
+        """Return the type for the flat model. There a required field may be unset, and paths are not expanded."""
         kind, marks = self.field.annotation, [mark for mark in self.field.metadata if mark is not EXPANDED]
         if self.field.is_required():
             kind, marks = kind | None, [BeforeValidator(blank_is_none), *marks]  # type: ignore[operator,assignment]
@@ -248,7 +248,10 @@ def _kind_of(annotation: Any) -> str:
 
 @cache
 def _docstrings(module: str) -> dict[tuple[str, str], str]:
-    """Return the docstrings of fields by group and name; pydantic would read them whenever a group is imported."""
+    """Return the docstrings of fields by group and name.
+
+    This is done only for help, whereas pydantic would parse the source at every import.
+    """
     found = {}
     for group in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(group, ast.ClassDef):
@@ -259,7 +262,7 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
 
 
 def setting_fields(group: Any) -> dict[str, SettingField]:
-    """Return a group's own fields that users can set, by the name of the field."""
+    """Return the fields that users can set, by field name, without those of inner groups."""
     return {
         name: SettingField(mark, field, group, name)
         for name, field in group.__pydantic_fields__.items()
@@ -269,7 +272,7 @@ def setting_fields(group: Any) -> dict[str, SettingField]:
 
 
 def _groups(group: Any) -> dict[str, Any]:
-    """Return the groups inside a group, by the name of the field."""
+    """Return the inner groups of a group, by field name."""
     return {
         name: part
         for name, field in group.__pydantic_fields__.items()
@@ -279,7 +282,7 @@ def _groups(group: Any) -> dict[str, Any]:
 
 
 def all_setting_fields(group: Any) -> dict[str, SettingField]:
-    """Return the fields of a group and of those inside it, by the setting's name, in the order of their listing."""
+    """Return the fields of a group and its inner groups, by setting name, in documentation order."""
     return {each.name: each for each in _walk(group)}
 
 
@@ -293,11 +296,11 @@ def _walk(group: Any) -> Iterator[SettingField]:
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or has a value that cannot be used; the message names it, and shows no secret."""
+    """A setting is unknown or its value is invalid. The message names the setting and shows no secret."""
 
 
 class _Flat(BaseSettings):
-    """The base of the model that reads flags, variables and the file; its fields follow from the groups."""
+    """The base class of a model that reads flags, variables and the file. `_flat_model` adds the groups' fields."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True, env_ignore_empty=False
@@ -319,7 +322,7 @@ class _Flat(BaseSettings):
 
 
 def _read_toml(path: str | Path, *, known: Collection[str]) -> dict[str, Any]:
-    """Return the values of a file of settings; raise SettingsError where it cannot be read or has an unknown key."""
+    """Return the values in a settings file; raise SettingsError if it is unreadable or has an unknown key."""
     try:
         values = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -330,10 +333,10 @@ def _read_toml(path: str | Path, *, known: Collection[str]) -> dict[str, Any]:
 
 
 def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all settings of a group and of those inside it, by name; None is not given.
+    """Return the values of all settings in a group and its inner groups, by name. Ignore None in `given`.
 
     Raises:
-        SettingsError: One line that names the settings.
+        SettingsError: A value is invalid. The message is one line that names the settings.
     """
     try:
         return dict(_flat_model(group)(**{name: value for name, value in given.items() if value is not None}))
@@ -351,12 +354,18 @@ def _flat_model(group: type) -> type[_Flat]:
 
 
 def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
-    """Return a group with those inside it, of values by the names of settings.
+    """Make a group and its inner groups from values by setting name.
 
-    Optional groups in `without` are left out, and those for which a needed value is unset; `others` are no settings.
+    An inner group stays unset if it is in `without` or if one of its required values is None.
+
+    Args:
+        kind: The group's class.
+        values: Values by setting name.
+        without: Inner groups to leave unset.
+        **others: Values of fields that are not settings.
 
     Raises:
-        SettingsError: The values do not go together.
+        SettingsError: The values contradict each other.
     """
     arguments = {name: values[each.name] for name, each in setting_fields(kind).items()} | others
     for name, inner in _groups(kind).items():
@@ -373,12 +382,12 @@ def _explain(error: ErrorDetails) -> str:
     name = ".".join(map(str, error["loc"][:1]))
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        return f"{name}: there is no such setting"
+        return f"{name}: unknown setting"
     return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
 
 
 def printable(value: Any, *, secret: bool) -> Any:
-    """Return a setting's value as TOML can hold it, secrets as stars."""
+    """Return a setting's value as a TOML value, with stars for secrets."""
     if value is None or value == "":
         return ""
     if isinstance(value, tuple):
@@ -389,7 +398,7 @@ def printable(value: Any, *, secret: bool) -> Any:
 
 
 def mask_url(url: str) -> str:
-    """Return a URL with its password as stars; whatever does not look like a URL is all stars."""
+    """Return a URL with stars for its password, or only stars if the string does not look like a URL."""
     try:
         parts = urlsplit(url)
         password = parts.password

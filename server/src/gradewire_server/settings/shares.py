@@ -1,4 +1,4 @@
-"""Shares of cores and memory: what a server takes where nobody says, how many processes it has, and what each gets."""
+"""Defaults for cores, memory and the number of processes, and each process's share of them."""
 
 import math
 import os
@@ -16,24 +16,25 @@ _CGROUP_FILES: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Memory of a container, as version 2 and version 1 of control groups say."""
+"""Files with a container's memory limit, in version 2 and version 1 of control groups."""
 _MACHINE_SHARE: Final = 0.75
-"""The share where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
+"""Share of the machine's memory for the server if no container sets a limit. The rest is for the system, the disk cache
+and the judge's worker."""
 _PARTS: Final = 8
-"""One part of the memory beside the process itself is for vectors, one for requests and one for streams."""
+"""Number of equal parts of a process's memory, without its fixed memory. Vectors, requests and streams get one each."""
 _MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
-"""Memory of a server with the default encoder, before anybody calls."""
+"""Fixed memory of a process with the default encoder, without requests."""
 
 _CORES_PER_PROCESS: Final = 2
-"""One for the event loop of a process, which is Python under one lock, and one for the encoder's runs."""
+"""One core for the event loop, which runs Python under one lock, and one for the encoder."""
 _MEMORY_PER_PROCESS_BYTES: Final = GIB
 _MOST_BY_DEFAULT: Final = 8
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
-"""Memory of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of
-a server alone."""
+"""Memory of the process that runs the judges. Their workers do not count in memory_limit, nor does the worker of a
+single server process."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -42,7 +43,7 @@ _DIVIDED_BYTES: Final = (
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
-    """Bytes that this process may use: the container's limit where there is one, else a share of the machine's."""
+    """Return the bytes that this process may use: the container's limit, or else a share of the machine's memory."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in files:
         try:
@@ -55,18 +56,18 @@ def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
 
 
 def _share_bytes(limit: int) -> int:
-    """Return the bytes that each purpose gets of a process with this limit."""
+    """Return the bytes for vectors, for requests and for streams each, in a process with this memory limit."""
     return max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
 
 
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by name with the limit and the share of it in the place of zeros."""
+    """Return the settings with 0 replaced in memory_limit by its default, and in memory_max_bytes by its share of that."""
     limit = given["memory_limit"] or usable_memory()
     return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(limit)}
 
 
 def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
-    """Return the capacity of one of `count` processes, with this limit of memory each."""
+    """Return the capacity of one of `count` processes that has this memory limit."""
     most = _share_bytes(limit)
     return replace(
         whole,
@@ -78,12 +79,12 @@ def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
 
 
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
-    """Return the number of processes that are to serve, with shares of memory resolved.
+    """Return the number of processes for these settings, whose memory_limit must be resolved (`with_shares`).
 
-    Without `cores` it is as many as this machine or container has that may be used.
+    By default `cores` is the number of cores that this process may use.
 
     Raises:
-        SettingsError: Several are requested, and cannot serve together with these settings.
+        SettingsError: The settings request several processes but do not allow them.
     """
     wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
@@ -91,25 +92,25 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     if wanted or reason:
         return wanted or 1
     if given["device"].startswith("cuda"):
-        return 1  # each would hold the model on the GPU and wait for the runs of the others
+        return 1  # several processes would each load the model on the GPU and wait for each other's runs
     by_cores = (usable_cores() if cores is None else cores) // _CORES_PER_PROCESS
     by_memory = given["memory_limit"] // _MEMORY_PER_PROCESS_BYTES
     return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
 
 
 def _single_process_reason(given: Mapping[str, Any]) -> str:
-    """Return why several processes cannot serve together with these settings; empty where they can."""
+    """Return why these settings do not allow several processes, or "" if they do."""
     if sys.platform != "linux":
-        return "needs Linux, which alone spreads connections over processes that share a port"
+        return "needs Linux: no other system spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:
-        return "needs a store that all of them see, for prepared references: set disk_directory or redis_url"
+        return "needs a shared store for prepared references: set disk_directory or redis_url"
     return ""
 
 
 def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Return the settings of one of two or more processes: what is set for all of them together is divided.
+    """Return the settings of one of `count` processes. Limits for all processes together are divided among them.
 
-    Zeros stand for shares of memory and for cores.
+    A 0 for memory_limit, workers or lone_run_threads is replaced by its default first.
     """
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()

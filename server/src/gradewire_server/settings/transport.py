@@ -1,4 +1,4 @@
-"""Settings of transport: addresses, tokens, log, tracing, and the end."""
+"""Transport settings: addresses, tokens, log, tracing and shutdown."""
 
 from dataclasses import field
 from pathlib import Path
@@ -28,51 +28,51 @@ Level = Literal["debug", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, config=group("Network"))
 class Tls:
-    """Paths of PEM files; with `client_ca` clients must show a certificate of that authority."""
+    """Paths of the PEM files for TLS."""
 
     cert: Annotated[Path, Setting("tls_cert", everyday=True)]
-    """Show this certificate to the other side (PEM chain).
+    """Serve TLS with this certificate (PEM chain).
 
-    With tls_key it turns TLS on: set both if callers come over a network."""
+    Set it and tls_key if callers connect over a network."""
     key: Annotated[Path, Setting("tls_key", everyday=True)]
-    """Private key of --tls-cert (PEM).
+    """Private key for --tls-cert (PEM).
 
-    Set it with tls_cert."""
+    Set it together with tls_cert."""
     client_ca: Annotated[OptionalPath, Setting("tls_client_ca")] = None
-    """Require clients' certificates from this authority (PEM).
+    """Require a client certificate signed by this CA (PEM).
 
-    Set it to let in only clients with a certificate of yours."""
+    Set it to accept only clients with a certificate that you issued."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Network"))
 class ListenConfig:
-    """Addresses, and who may call."""
+    """Listen addresses, TLS, and the tokens that callers need."""
 
     host: Annotated[str, Field(min_length=1), Setting("host", everyday=True)] = "127.0.0.1"
     """Listen on this address.
 
-    Set 0.0.0.0 to take calls of other machines; then set TLS and tokens too."""
+    Set 0.0.0.0 to accept calls from other machines. Then also set TLS and tokens."""
     port: Annotated[Port, Setting("port", everyday=True)] = 50051
-    """Listen on this port. 0 takes a free one.
+    """Listen for gRPC on this port. 0 means any free port.
 
-    The port of gRPC; change it if another program has it."""
+    Change it if another program uses the port."""
     http_port: Annotated[OptionalPort, Setting("http_port", everyday=True)] = 9464
-    """Serve /metrics, /healthz and /readyz on this port. 0: a free one; empty: none.
+    """Serve /metrics, /healthz and /readyz on this port. 0 means any free port, empty means not at all.
 
-    Change it if another program has it; empty it if nothing reads metrics."""
+    Change it if another program uses the port. Set it to empty if nothing reads these pages."""
     http_tls: Annotated[bool, Setting("http_tls")] = False
-    """Serve /metrics, /healthz and /readyz over TLS too.
+    """Also use TLS for /metrics, /healthz and /readyz.
 
-    Set it if they are read over an untrusted network; probes must use HTTPS then."""
+    Set it if these pages are read over an untrusted network. Probes must then use HTTPS."""
     tls: Tls | None = None
     auth_tokens: Annotated[Tokens, Setting("auth_tokens")] = field(default=(), repr=False)
-    """Let in only calls with one of these bearer tokens.
+    """Accept only calls with one of these bearer tokens.
 
-    Set it if others can reach the port. Several tokens allow a change without a gap."""
+    Set it if others can access the port. To change a token without downtime, list the old and the new one."""
     auth_tokens_file: Annotated[OptionalPath, Setting("auth_tokens_file", everyday=True)] = None
     """Read tenants from this TOML file: tokens, namespace, scopes, weight, quota.
 
-    Use it for several teams. The server reads the file again when it changes."""
+    Use it for several teams. The server rereads the file when it changes."""
     auth_health: Annotated[bool, Setting("auth_health")] = False
     """Require a token for health and reflection over gRPC.
 
@@ -80,128 +80,131 @@ class ListenConfig:
     auth_http: Annotated[bool, Setting("auth_http")] = False
     """Require a token with scope admin for /metrics.
 
-    Set it if metrics are confidential."""
+    Set it if the metrics are confidential."""
 
     @property
     def is_open(self) -> bool:
-        """True if every call is let in, as far as tokens go."""
+        """True if calls need no token."""
         return not self.auth_tokens and self.auth_tokens_file is None
 
 
 @dataclass(frozen=True, slots=True, config=group("Rewards"))
 class RewardsConfig:
-    """Answers of the HTTP API to posts of frameworks for reinforcement learning."""
+    """Settings for the HTTP API's reward endpoints, which frameworks for reinforcement learning call."""
 
     metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "smile"
-    """Reward with this metric.
+    """Compute rewards with this metric.
 
-    Its score is the reward of a post; set the metric that you train for."""
+    Set the metric that you train for."""
     reads: Annotated[Literal["score", "correct"], Setting("rewards_reads")] = "score"
-    """Reward with the score, or with the verdict as 1 or 0.
+    """Use the score as the reward, or the verdict as 1 or 0 (correct).
 
     Use correct for a binary reward."""
     extraction: Annotated[Literal["auto", "boxed", "tagged", "phrase", "whole"], Setting("rewards_extraction")] = "auto"
     """Find the final answer in a completion by this rule.
 
-    Set it if your prompts ask for one form, such as boxed."""
+    Set it if your prompts ask for one answer format, such as boxed."""
     policy: Annotated[Literal["exclude", "raise", "hold", "value"], Setting("rewards_policy")] = "exclude"
-    """Treat samples that could not be scored by this policy.
+    """Handle samples that cannot be scored by this policy.
 
-    They never get 0 by themselves. Use hold if a server restarts during a run."""
+    Use hold if the server may restart during training. Without policy value no failed sample gets a reward."""
     value: Annotated[OptionalFinite, Setting("rewards_value")] = None
-    """Reward samples that could not be scored with X (policy value).
+    """Give this reward to samples that cannot be scored (policy value).
 
-    Set it if the framework takes no sample without a reward."""
+    Set it if the framework requires a reward for every sample."""
     empty_value: Annotated[OptionalFinite, Setting("rewards_empty_value")] = None
-    """Reward a completion without an answer with X, not with none.
+    """Give this reward to a completion without an answer. If unset, such a completion gets no reward.
 
     Set it to punish completions that do not answer."""
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
-    """Give up a post after this time.
+    """Give up a reward request after this time.
 
-    Keep it below the framework's own limit. A caller may ask for a shorter one."""
+    Keep it below the framework's timeout. A caller may request a shorter one."""
     hold_s: Annotated[PositiveSeconds, Setting("rewards_hold_s")] = 40.0
-    """Retry this long with policy hold.
+    """With policy hold, retry for up to this time.
 
-    Raise it if a restart of the server takes longer."""
+    Raise it if the server takes longer to restart."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
-    """Fail a caller's posts above this share of failed rewards.
+    """Fail a caller's requests if more than this share of the caller's last 512 rewards failed. 1 means never.
 
-    It counts the last 512 rewards. Lower it to stop a run that learns from few samples."""
+    Lower it to stop a training run that would learn from too few samples."""
     slime_key: Annotated[str, Setting("rewards_slime_key")] = ""
-    """Name the reward so for slime, as its --reward-key does.
+    """Name of the reward in replies to slime, equal to slime's --reward-key.
 
-    Set it for slime alone."""
+    Set it only for slime."""
 
 
 @dataclass(frozen=True, slots=True, config=group("HTTP API"))
 class HttpApiConfig:
-    """The HTTP API, a gateway in a process of its own: where it listens, how much it takes; without `port`: none."""
+    """Settings for the HTTP API, which a gateway in its own process serves."""
 
     port: Annotated[OptionalPort, Setting("http_api_port", everyday=True)] = None
-    """Serve the HTTP API (JSON for every method) on this port. 0: a free one; empty: none.
+    """Serve the HTTP API (JSON for every method) on this port. 0 means any free port, empty means no HTTP API.
 
-    Set it for callers without gRPC, for browsers and for frameworks."""
+    Set it for browsers, frameworks and other callers that do not use gRPC."""
     host: Annotated[str, Field(min_length=1), Setting("http_api_host")] = "127.0.0.1"
-    """Listen on this address with the HTTP API.
+    """Serve the HTTP API on this address.
 
-    Set 0.0.0.0 to take requests of other machines."""
+    Set 0.0.0.0 to accept requests from other machines."""
     names: Annotated[Names, Setting("http_api_names")] = ()
-    """Let callers of the HTTP API use these host names.
+    """Accept only HTTP API requests that are addressed to these host names.
 
-    Empty: those of the loopback address if it listens there, else any. Set it for a public name."""
+    Set it for a public name. If empty, the API accepts loopback names on a loopback address, else any name."""
     max_requests: Annotated[Count, Setting("http_api_max_requests")] = 128
-    """Work on this many requests of the HTTP API at a time.
+    """Maximum number of HTTP API requests in progress. Further requests get status 429.
 
-    Raise it to twice the rollouts that post at once; one more request gets 429."""
+    Raise it to twice the number of rollouts that send requests in parallel."""
     page: Annotated[bool, Setting("http_api_page")] = True
-    """Show the page at / of the HTTP API.
+    """Serve a web page at / of the HTTP API.
 
-    Turn it off for an API without a page."""
+    Turn it off if you only need the API."""
     rewards: RewardsConfig = field(default_factory=RewardsConfig)
 
 
 @dataclass(frozen=True, slots=True, config=group("Log and tracing"))
 class LogConfig:
-    """The log."""
+    """Settings for the log."""
 
     level: Annotated[Level, Setting("log_level")] = "info"
-    """Log from this level on.
+    """Log messages of this level and above.
 
     Use debug to find a fault, warning for a quiet log."""
     request_share: Annotated[float, Field(ge=0, le=1), Setting("log_request_share")] = 1.0
     """Log this share of the successful requests.
 
-    Lower it at thousands of calls a second. Failed calls are always logged, up to 50 a second of one kind."""
+    Lower it at thousands of calls a second. Failed calls are always logged, up to 50 a second per failure type."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Log and tracing"))
 class TracingConfig:
-    """Tracing of server and HTTP gateway; headers, certificates, service name: OpenTelemetry's own variables."""
+    """Settings for tracing the server and the HTTP gateway.
+
+    OpenTelemetry's environment variables set headers, certificates and the service name.
+    """
 
     endpoint: Annotated[str, Setting("otlp_endpoint")] = ""
-    """Send traces to this OpenTelemetry collector.
+    """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT; if unset, send none.
 
-    Empty: OTEL_EXPORTER_OTLP_ENDPOINT, and no traces without it. Set it to see the time of each step."""
+    Set it to see the duration of each step."""
     sample_ratio: Annotated[float, Field(ge=0, le=1), Setting("trace_sample_ratio")] = DEFAULT_RATIO
-    """Trace this share of the calls whose caller's trace does not decide.
+    """Trace this share of the calls that are not part of a caller's trace.
 
-    Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER wins over it."""
+    Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER overrides it."""
 
     def settings(self) -> TracingSettings:
-        """Return them as the processes of the server and of the gateway read them."""
+        """Return these settings in the format that the server's and the gateway's processes use."""
         return TracingSettings(self.endpoint.strip(), self.sample_ratio)
 
 
 @dataclass(frozen=True, slots=True, config=group("Deadlines"))
 class ShutdownConfig:
-    """The end of the server."""
+    """Settings for the server's shutdown."""
 
     drain_s: Annotated[Seconds, Setting("drain_s")] = 5.0
-    """Take calls for this time after the stop signal.
+    """Accept new calls for this time after the stop signal.
 
-    Raise it if a load balancer is slow to turn away; set 0 without one."""
+    Raise it if a load balancer is slow to redirect calls; set 0 without a load balancer."""
     grace_s: Annotated[Seconds, Setting("grace_s")] = 30.0
-    """Give calls in flight this time to finish after that.
+    """After drain_s, wait for up to this time until the calls in flight are finished.
 
-    Raise it for slow judges. Kubernetes' terminationGracePeriodSeconds must exceed both together."""
+    Raise it for slow judges. Kubernetes' terminationGracePeriodSeconds must exceed drain_s plus grace_s."""
