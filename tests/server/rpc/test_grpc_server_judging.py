@@ -207,7 +207,7 @@ async def test_a_comparison_is_no_metric_of_items(judging: Wire) -> None:
     asked = scoring_pb2.ScoreRequest(items=[types_pb2.Item(references=["a"], prediction="a")], metrics=[spec])
     with pytest.raises(aio.AioRpcError) as caught:
         await judging.scoring.Score(asked)
-    assert error_of(caught)[1] == ("metrics[0].compare: compares two answers and scores no item: call Judging.Compare")
+    assert error_of(caught)[1] == ("metrics[0].compare: compares answers and does not score items: call Judging.Compare")
 
 
 async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> None:
@@ -232,7 +232,7 @@ async def test_a_reply_that_cannot_fit_is_refused_by_name() -> None:
         wire.engine.script.on_choose = longer
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.judging.Compare(request(*[pair(f"answer {number}") for number in range(40)]))
-        assert error_of(caught)[1].startswith("pairs: the reply for 40 of them would exceed the limit of 2000 bytes")
+        assert error_of(caught)[1].startswith("pairs: the reply for 40 pairs would exceed the limit of 2000 bytes")
 
 
 async def test_an_empty_request_has_an_empty_reply(judging: Wire) -> None:

@@ -61,7 +61,7 @@ def _share_bytes(limit: int) -> int:
 
 
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with 0 replaced in memory_limit by its default, and in memory_max_bytes by its share of that."""
+    """Return the settings with memory_limit and memory_max_bytes resolved if they are 0."""
     limit = given["memory_limit"] or usable_memory()
     return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(limit)}
 
