@@ -207,7 +207,7 @@ async def test_a_comparison_is_no_metric_of_items(judging: Wire) -> None:
     asked = scoring_pb2.ScoreRequest(items=[types_pb2.Item(references=["a"], prediction="a")], metrics=[spec])
     with pytest.raises(aio.AioRpcError) as caught:
         await judging.scoring.Score(asked)
-    assert error_of(caught)[1] == ("metrics[0].compare: compares answers and does not score items: call Judging.Compare")
+    assert error_of(caught)[1] == ("metrics[0].compare: grades pairs of answers, not items: call Judging.Compare")
 
 
 async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> None:

@@ -252,7 +252,7 @@ class Planner:
         name = spec.WhichOneof("metric")
         metric = None if name is None else self._metrics.get(name)
         if name in self._comparisons:
-            raise InvalidRequestError(f"{path}.{name}", "compares answers and does not score items: call Judging.Compare")
+            raise InvalidRequestError(f"{path}.{name}", "grades pairs of answers, not items: call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
             raise InvalidRequestError(path, f"has no metric or an unknown one; this server has {known}")
