@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _FORGOTTEN_S: Final = 60.0
 """Seconds after which every message in transit has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""If the last check is older than this many seconds, dropped bytes cannot be told apart from unfinished messages."""
+"""Maximum age of the last check in seconds. After a longer gap, dropped bytes look like unfinished messages."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """Seconds between checks while unfinished messages may use too much memory."""
