@@ -152,7 +152,7 @@ def test_the_servers_own_namespace_is_shared_on_purpose_only() -> None:
     text = f'[default]\ntoken = "{SECRET}"'
     (tenant,) = read_tenants(text, "elsewhere")
     assert tenant.namespace == "default"
-    with pytest.raises(TokensFileError, match=r"\[default\] namespace: a tenant of this name would share"):
+    with pytest.raises(TokensFileError, match=r"\[default\] namespace: a tenant with this name would share"):
         read_tenants(text, "default")
     (tenant,) = read_tenants(f'{text}\nnamespace = "default"', "default")
     assert tenant.namespace == "default"

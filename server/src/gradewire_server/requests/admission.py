@@ -36,8 +36,7 @@ from gradewire_server.settings.limits import Capacity
 _SMALL_ITEMS: Final = 64
 """Maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""Maximum number of items in a small request. It holds however cheap earlier requests were, because the next one may
-not be in the cache."""
+"""Maximum number of items in a small request, however cheap earlier ones were. The next one may not be in the cache."""
 _FREE_TOKENS: Final = 4
 """Maximum cost of a request that never waits. Such a request finds its answer and references in the cache."""
 _BULK_SHARE: Final = 3 / 8
@@ -65,7 +64,7 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """Return the work of a request with these metrics, or of a part of it."""
+    """Return the `Work` for a request with these metrics, or for a part of one."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
 
@@ -145,11 +144,10 @@ class Admission:
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
         """Admit a call before its request is received, based on the mean cost of its caller's small requests.
 
-        Call `depart` when an admitted call has ended. `arrive` raises the errors of `interactive`.
+        Call `depart` when an admitted call has ended. Errors are those of `interactive`.
 
         Args:
-            caller: The caller.
-            left_s: Seconds until the call's deadline, or None without a deadline.
+            left_s: Seconds until the call's deadline, or None without one.
             waited_s: Seconds that the call waited for the event loop, or None if not measured.
         """
         left_s = math.inf if left_s is None else left_s
@@ -190,10 +188,10 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a large request. Its parts then wait for their turns (`bulk`).
+        """Admit a large request. Its parts then wait for their turns (`bulk`). Errors are those of `interactive`.
 
-        If no other work is in progress, admit the request whatever its predicted cost, since refusing it would help
-        nobody. Also admit a request if the cost of its kind is unknown. Errors are those of `interactive`.
+        A request whose cost is unknown is always admitted. So is a request without other work in progress, since
+        refusing it would help nobody.
         """
         rate = self.tokens_per_s
         waiting = self._turns.waiting

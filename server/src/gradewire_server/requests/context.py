@@ -1,4 +1,4 @@
-"""The objects that all request handlers share, and prompt files from requests and from the operator."""
+"""The objects that all request handlers share, and the operator's prompt files."""
 
 import asyncio
 import contextlib
@@ -29,8 +29,7 @@ _log = logging.getLogger(__name__)
 CountResult: TypeAlias = Callable[[str, Status], None]
 """A function that is called with each result's metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""A function that is called with two counts of references: with a judge's sentence, and with the reference itself
-instead."""
+"""A function that is called with the numbers of references with a generated synthetic answer and without one."""
 
 _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 """Lengths of prompts to parse on a thread. A shorter prompt is a name or fast to parse; a longer one is refused."""
@@ -167,7 +166,7 @@ class RequestContext:
         """Resolve a request's metrics.
 
         Raises:
-            InvalidRequestError: The request has no metric, too many metrics, or an invalid metric.
+            InvalidRequestError: The request has no metric, too many or an invalid one.
             NothingLoadedError: None of the metrics can be computed here.
         """
         if not metrics:

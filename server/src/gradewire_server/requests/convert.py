@@ -41,8 +41,7 @@ BYTES_PER_TURN: Final = 256 * 1024
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
-"""Maximum number of pictures per item for any metric. An item with more is not converted. For metrics that show
-pictures to a judge, the lower limits of `ImageConfig` also apply."""
+"""Maximum number of pictures per item. Metrics that show pictures to a judge also apply the limits in `ImageConfig`."""
 MAX_PART_CHARACTERS: Final = 8192
 """Maximum length of a string in a result's parts, so that a reply does not repeat a long text for each metric."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
@@ -70,15 +69,14 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
 
 
 def reply_id(message: Row) -> str:
-    """Return the id of an item or pair for its reply. An ID over the limit is shortened; its item is INVALID_INPUT."""
+    """Return an item's or pair's ID for its reply, shortened if it is over the limit and so INVALID_INPUT."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Convert an item or pair.
+    """Convert an item or pair, or return INVALID_INPUT if it exceeds a limit or has too many combining marks in a row.
 
-    Return INVALID_INPUT if the message exceeds a limit or has too many combining marks in a row. Pass
-    `check_bytes=False` if the message is known to be small enough, to save counting its bytes.
+    Pass `check_bytes=False` if the message is known to be small enough.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
@@ -280,8 +278,7 @@ class CallForm:
     Attributes:
         rows: The name of the field with the rows, in requests and replies.
         fill: A function that writes a result in place, with the arguments of `fill_result`.
-        text_characters: A function that counts the characters of a result's possibly long parts, which repeat text from
-            the row or the judge.
+        text_characters: A function that counts the characters of the row's or judge's text in a result.
         least_result_bytes: The size of the shortest successful result.
         single: True if a row in the reply is itself the only result. Otherwise it has a result for each metric.
     """

@@ -29,7 +29,7 @@ _MAX_VIEWS: Final = 4096
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """List models, metrics and limits, with instructions to get missing models and reasons why metrics cannot run."""
+    """List models, metrics and limits. Say how to get missing models, and why metrics cannot run."""
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
@@ -122,7 +122,7 @@ async def without_synonyms(lexicon: Lexicon) -> str:
 
 
 def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
-    """Describe a metric, and why it cannot run if so. `missing` maps each need to the reason why it is unmet, or ""."""
+    """Describe a metric, with the reason if it cannot run. `missing` maps each need to why it is unmet, or to ""."""
     in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
     fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}

@@ -1,4 +1,4 @@
-"""Handle Judging.Complete (a judge continues a chat) and Judging.Decide (a judge rates the options of questions)."""
+"""Handle Judging.Complete (a judge continues a chat) and Judging.Decide (a judge answers questions with options)."""
 
 import asyncio
 import time
@@ -72,8 +72,8 @@ async def await_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]])
 def admitted(context: RequestContext, work: Work, *, started_s: float, deadline_s: float | None) -> Iterator[float]:
     """Admit a judge request for the block; yield the judge's deadline.
 
-    Times are in `time.monotonic()` seconds. The judge's deadline is a little earlier than the caller's, so that there
-    is time to reply that the judge was too late.
+    Times are in `time.monotonic()` seconds. The judge's deadline is a little earlier than the caller's, to leave time
+    for the reply.
 
     Raises:
         DeadlineExceededError: The deadline has passed.
@@ -108,7 +108,7 @@ async def complete(
     size_bytes: int | None = None,
     caller: Caller = LOCAL,
 ) -> judging_pb2.CompleteResponse:
-    """Answer a request. The arguments and errors are those of `ScoreHandler.run`."""
+    """Let a judge continue a chat. The arguments and errors are those of `ScoreHandler.run`."""
     started_s = time.monotonic()
     judge = judge_of(context, request.model)
     need = Generate(
@@ -191,7 +191,7 @@ async def decide(
     size_bytes: int | None = None,
     caller: Caller = LOCAL,
 ) -> judging_pb2.DecideResponse:
-    """Answer a request. The arguments and errors are those of `ScoreHandler.run`."""
+    """Let a judge answer questions with options. The arguments and errors are those of `ScoreHandler.run`."""
     started_s = time.monotonic()
     judge = judge_of(context, request.model)
     _check_sizes(request, context.limits.max_item_bytes)

@@ -27,8 +27,8 @@ _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
 """Weights of the newest window. The estimate rises faster than it falls because too low an estimate refuses callers."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
-"""Minimum share of the expected tokens that a window must compute, or else it is ignored. In such a window the time
-went to caches, word metrics or failures."""
+"""Minimum share of the expected tokens that a window must compute. Other windows, spent on caches, word metrics or
+failures, are ignored."""
 _SATURATED_S: Final = 0.05
 """Minimum queued work in seconds, throughout a window, for the encoders to count as saturated."""
 
@@ -40,9 +40,9 @@ _ALLOWED_REQUESTS: Final = 8
 """Maximum wait for small requests: `_ALLOWED_WAIT_S`, or the time for `_ALLOWED_REQUESTS` similar requests if that is
 longer. More work in progress would not make the encoders faster."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""Number of tokens in small requests that are always allowed: eight short rows. With fewer, batches would become small,
-the rate would fall, and even fewer tokens would be admitted. An encoder reaches 97 % of its speed with batches of 112
-tokens. 320 tokens are such a batch for each of two workers and most of the next batch."""
+"""Tokens that small requests may always have in progress: eight short rows. With fewer, batches would become small, the
+rate would fall, and even fewer tokens would be admitted. An encoder reaches 97 % of its speed with batches of 112
+tokens; 320 tokens are one batch for each of two workers and most of the next."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
@@ -147,9 +147,9 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """The encoders' work in progress, by lane: the tokens, and the number of requests or parts of bulk requests.
+    """The encoders' work in progress by lane, on one event loop: its tokens, and its number of requests or parts.
 
-    It is for one event loop. Small requests may wait at most `max_wait_s`.
+    Small requests may wait at most `max_wait_s`.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -178,9 +178,9 @@ class EncoderBacklog:
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Return how many tokens may be in progress in small requests when a request with `tokens` arrives.
+        """Return how many tokens small requests may have in progress when a request with `tokens` arrives.
 
-        The limit grows with `tokens`: expensive requests are rare, so a few that wait are not an overload.
+        The limit grows with `tokens`, because a few waiting expensive requests, which are rare, are not an overload.
         """
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
@@ -206,7 +206,7 @@ class EncoderBacklog:
 
 
 class LoopRounds:
-    """The duration of an event loop's last measured round. It measures one round at a time, and only when calls start.
+    """The duration of an event loop's last measured round. Rounds are measured only when calls start.
 
     gRPC does not report when it accepted a call. A round's duration shows how long new calls have waited, because a
     round runs everything that is due.

@@ -125,7 +125,7 @@ async def _known_entries(context: RequestContext, reference_set: str) -> Abstrac
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return two flags: if all known entries are among the given ones, and if all given ones are already known."""
+    """Return two flags: True if all known entries are given, and True if all given entries are known."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 

@@ -31,7 +31,7 @@ _LARGE_FRAME_BYTES: Final = 5
 _SMALL: Final = 128
 """Shortest message length whose encoding needs more than one byte."""
 _LEAST_ITEM_BYTES: Final = 4
-"""Bytes around an item, with its field `complete`."""
+"""Bytes around an item, plus its field `complete`."""
 
 ITEMS_PER_SLICE: Final = 64
 """Number of items scored together: enough to share texts, few enough to give other requests their turn soon."""
@@ -269,7 +269,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     ) -> ReplyT:
         """Grade the items or pairs of a request. The reply has the same order.
 
-        `deadline_s` None means the default deadline. Pass `size_bytes`, if known, to save measuring the request.
+        Without `deadline_s`, the default deadline applies. Pass `size_bytes`, if known, to save measuring the request.
 
         Raises:
             InvalidRequestError: The request is invalid. The message names the field.
@@ -383,8 +383,8 @@ def _is_urgent(request: RequestT) -> bool:
 def reply_margin_s(left_s: float, pairs: int) -> float:
     """Return the seconds to reserve at a call's end, so that its reply arrives before the deadline.
 
-    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s or a fifth of `left_s`,
-    whichever is less. `left_s` may be negative.
+    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s and a fifth of `left_s`,
+    which may be negative.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

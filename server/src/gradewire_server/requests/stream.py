@@ -27,14 +27,14 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""Number of an item's bytes per place in the stream window. A longer item costs more encoder runs."""
+"""Bytes of an item per place in the stream window. A longer item needs more places because it has more text windows."""
 _MOST_PLACES: Final = 10
-"""Maximum number of places per item. No metric computes more vectors for a text."""
+"""Maximum number of places per item. No metric uses more text windows."""
 
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item, with its number of missing results and of places that it occupies in the stream window."""
+    """An unfinished item, with its numbers of missing results and of places in the stream window."""
 
     index: int
     id: str
@@ -72,10 +72,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the number of window places that it frees, or None at the end.
-
-        If `fail` passed an error, raise that.
-        """
+        """Return the next message and the number of window places that it frees, or None at the end; raise errors."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -162,7 +159,7 @@ class ScoreStream:
         self._slices: set[asyncio.Task[None]] = set()
 
     async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """Yield replies. Raise the first error from reading or scoring, and yield no more replies then."""
+        """Yield replies; raise the first error from reading or scoring."""
         config = await anext(requests, None)
         if config is None:
             return

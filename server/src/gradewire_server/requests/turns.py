@@ -313,9 +313,8 @@ class CallerShares:
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
         """Return True if a caller with `tokens` more stays within its share of `allowed_tokens`.
 
-        Shares are by weight among the active callers, however much each of them requests. Among many callers a share
-        may be smaller than one request. So a caller without requests in progress is also admitted if `in_work_tokens`
-        is at most twice `allowed_tokens`.
+        Shares are by weight among active callers, however much each requests. Among many callers a share may be smaller
+        than one request, so a caller without requests in progress also has room up to twice `allowed_tokens`.
         """
         share = self._of(caller)
         if not share.requests and in_work_tokens <= 2 * allowed_tokens:
@@ -330,8 +329,8 @@ class CallerShares:
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
         """Return the seconds after which a refused caller may retry.
 
-        Each promise to a caller is later than the one before, up to `longest_s`, so that its refused requests do not
-        all come back at once. `work_s` is the duration of the request on an idle server.
+        Each promise to a caller is later than the last, up to `longest_s`, so that refused requests do not all come
+        back at once. `work_s` is the duration of the request on an idle server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight

@@ -221,7 +221,7 @@ class Calls:
         """Return the handlers for the caller's namespace, and the call's messages.
 
         Raises:
-            DeadlineExceededError: The call's deadline passed while gRPC held it back.
+            DeadlineExceededError: The deadline passed before gRPC delivered the call.
             PermissionDeniedError: The caller's token does not allow the method.
             NotServingError: The server is loading or shutting down.
         """

@@ -31,11 +31,9 @@ _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """Maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""Number of waiting calls to one method above which gRPC drops some as CANCELLED. Above 1.5 times this number it drops
-all.
+"""Number of waiting calls to one method above which gRPC drops some as CANCELLED, and all above 1.5 times the number.
 
-If the server accepts a call but cannot run it, the caller gets a retry delay instead. A flood over eight connections
-can have at most this many waiting calls."""
+The server refuses accepted calls with a retry delay instead. Eight connections can have at most this many calls."""
 _MAX_PENDING_S: Final = 2
 """Whole seconds after which gRPC ends a waiting call as CANCELLED. Clients treat this as overload and retry before
 their deadlines."""

@@ -67,10 +67,7 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """Return the number of events omitted since the last call, by kind.
-
-        It returns each kind at most once a second, unless `at_once` is True.
-        """
+        """Return the events omitted since the last call by kind, each kind at most once a second unless `at_once`."""
         with self._lock:
             now_s = self._clock()
             found = {}

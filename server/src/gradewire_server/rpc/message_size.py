@@ -40,7 +40,7 @@ _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
 """Bytes of memory per result, with its parts, times and sources."""
 _MAX_STRINGS: Final = 500_000
-"""Maximum number of strings in a message, far more than users send. They need 60 MB."""
+"""Maximum number of strings in a message. It is far more than users send, and needs 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
@@ -200,7 +200,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
     """Return an upper estimate of the memory for a message that `count_fields` has checked, and for its reply.
 
     Raises:
-        InvalidRequestError: The message has too many references, synthetic answers, captions and pictures in total.
+        InvalidRequestError: The message has too many strings and pictures.
         MalformedError: The message cannot be parsed.
     """
     strings = await _strings_at_most(data)

@@ -90,7 +90,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections(wanted: int) -> int:
-    """Return the wanted number of connections, or less if there are too few file descriptors."""
+    """Return the wanted number of connections, or fewer if there are too few file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
@@ -222,8 +222,8 @@ class Sockets:
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
     """Reset a TCP connection without waiting, and drop its data.
 
-    A socket that is only shut down still delivers received data, perhaps megabytes. If it is connected to the address
-    AF_UNSPEC, Linux resets it and drops the data.
+    A socket that is only shut down still delivers received data, perhaps megabytes. Connecting it to AF_UNSPEC makes
+    Linux reset it and drop the data.
 
     Raises:
         OSError: The connection no longer exists.

@@ -57,7 +57,7 @@ SNAPSHOT_SAMPLES: Final = (
 
 
 class TenantTelemetry:
-    """Metrics by tenant: calls, text and refusals. It looks each label up only once."""
+    """Metrics by tenant: calls, text and refusals."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
@@ -164,7 +164,7 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer, and those that fell back to their own text."""
+        """Count references with a generated synthetic answer, and references that got none."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 

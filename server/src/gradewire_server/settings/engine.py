@@ -133,7 +133,7 @@ class CacheConfig:
     redis: RedisConfig | None = None
     """If set, vectors and prepared answers go to Redis, not to disk."""
     max_pending_writes: Count = 65_536
-    """Maximum number of vectors that wait to be written to the second level. The server drops and counts the excess."""
+    """Maximum number of vectors waiting to be written to the second level. Further ones are dropped and counted."""
 
     def __post_init__(self) -> None:
         if not _NAMESPACE.fullmatch(self.namespace):
@@ -158,10 +158,7 @@ def allowed_cores() -> list[int]:
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Return how many cores' worth of CPU time this process may use.
-
-    A container's quota may be smaller than the number of cores that its processes see.
-    """
+    """Return the number of cores that this process may use, or fewer if its container has a CPU quota."""
     cores = len(allowed_cores())
     try:
         limit, period = quota.read_text().split()
@@ -179,16 +176,16 @@ class ComputeConfig:
 
     Lower it if other programs need the cores."""
     lone_run_threads: Annotated[CountOrAuto, Setting("lone_run_threads")] = 0
-    """Number of threads for an encoder run when no other run is active. 0 means the cores of all workers.
+    """Number of threads for an encoder run when no other run is active. 0 means one per worker.
 
-    Set 1 to save memory: a higher value needs a second copy of the weights."""
+    Set 1 to save memory, since a higher value needs a second copy of the weights."""
     pin_workers: bool = True
     """True pins each worker to its own core if there are as many workers as cores and each run has one thread. A
     short call on two idle workers then takes half the time."""
     window_choice: Annotated[Literal["fp32", "bf16"], Setting("window_choice")] = "fp32"
-    """Search for the best windows for smile:v1 in this arithmetic. Their scores are always computed in fp32.
+    """Arithmetic for finding smile:v1's best windows. Their scores are always computed in fp32.
 
-    Use bf16 on a processor that supports it: the search is faster, but needs a second copy of the weights."""
+    Use bf16 on a processor that supports it. It is faster, but needs a second copy of the weights."""
     max_batch_tokens: Count = 256
     """Maximum number of padded tokens in one encoder run. Larger runs are no faster, and other calls wait longer."""
     max_batch_texts: Count = 128
@@ -303,7 +300,7 @@ class EngineConfig:
     model_repository: Annotated[Directory, Setting("model_repository")]
     """Use the built models in this directory. If empty, use the default of gradewire models build.
 
-    Set it if the models are in another directory, such as a mounted one."""
+    Set it for a mounted directory."""
     default_model: Annotated[str, Setting("default_model", everyday=True)] = ""
     """Use this encoder for requests that name none. If empty, use the catalog's default.
 

@@ -62,9 +62,9 @@ class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
     repository: Annotated[Directory, Setting("judge_repository")]
-    """Use the built judges in this directory. If unset, use the directory next to model_repository.
+    """Use the built judges in this directory. If unset, use judges/ next to model_repository.
 
-    Set it if the judges are in another directory."""
+    Set it for a mounted directory."""
     form: Form = "auto"
     """The judge's model format. auto means int8 if that format is built and exact on this processor, else gguf.
 
@@ -92,8 +92,7 @@ class EmbeddedJudgeConfig:
     max_sequences: int = 8
     """Maximum number of answers that the judge writes, and of long items that it reads, in parallel."""
     run_timeout_s: float = 30.0
-    """Timeout for one run. `token_timeout_s` is added for each token that it computes. After the timeout the server
-    kills and restarts the worker."""
+    """Timeout for one run, plus `token_timeout_s` for each token. After it, the server restarts the worker."""
     token_timeout_s: float = 0.5
 
 
@@ -130,8 +129,7 @@ class RemoteJudgeConfig:
 
     Set yes for vLLM, because its model list lacks this mark."""
     image_placeholder: str = ""
-    """Text that marks a picture in prompts for Triton's vLLM backend, which accepts no chat messages. If empty, Qwen's
-    placeholder."""
+    """Text that marks a picture in prompts for Triton's vLLM backend. If empty, Qwen's placeholder."""
     timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
     """Timeout for one answer from the judge's server.
 
@@ -143,7 +141,7 @@ class RemoteJudgeConfig:
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
     """Maximum number of questions about one item in one request to a decision model.
 
-    Raise it only if the server's answers do not depend on the other questions. Otherwise scores would change."""
+    Raise it only if the server's answers do not depend on the other questions, or scores would change."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
     """Price of a million tokens that the judge reads.
 
@@ -155,8 +153,7 @@ class RemoteJudgeConfig:
     attempts: int = 4
     """Maximum number of attempts per request."""
     max_prompt_characters: int = 24_000
-    """Maximum length of a prompt. If a prompt is longer, its prediction is shortened. The limit is in characters
-    because only the judge's server can count tokens."""
+    """Maximum length of a prompt. A longer one's prediction is shortened. Only the judge's server can count tokens."""
 
 
 def _embedded() -> Backend:
@@ -184,8 +181,7 @@ class JudgeConfig:
     embedded: EmbeddedJudgeConfig | None = None
     """Settings for backend embedded."""
     host: str = ""
-    """For backend embedded, the address (``unix:PATH``) of the process that runs judges for several server processes.
-    If empty, this process runs them."""
+    """The judge host's address (``unix:PATH``) if there are several server processes, else empty."""
     remote: RemoteJudgeConfig | None = None
     """Settings for backends triton, openai and decisions."""
     images: ImageConfig = field(default_factory=ImageConfig)

@@ -22,9 +22,9 @@ class Deadlines:
     default_s: PositiveSeconds = 60.0
     """Deadline of a call without one. In a stream, the deadline for each message's items."""
     max_s: Annotated[PositiveSeconds, Setting("max_deadline_s")] = 600.0
-    """Maximum deadline. The server shortens longer deadlines to it.
+    """Maximum deadline of a call. The server shortens longer deadlines.
 
-    Raise it for slow judges. A stream or Prepare call may run longer, but not one of its messages or entries."""
+    Raise it for slow judges. Streams and Prepare calls may run longer in total."""
     stall_s: PositiveSeconds = 60.0
     """Timeout for receiving a request, and for the caller to read a streamed reply."""
     judge_s: PositiveSeconds = 3600.0
@@ -63,9 +63,9 @@ class Capacity:
 
     A request counts six times its size before it is parsed, and more if it has many items, metrics and references."""
     max_stream_bytes: Bytes = 256 * MIB
-    """Maximum memory for all streams together. It is as large as `max_bytes`.
+    """Maximum memory for all streams, as large as `max_bytes`.
 
-    One stream gets at most an eighth of it. A message counts until its last result is sent."""
+    One stream gets at most an eighth. A message counts until its last result is sent."""
     max_streams: Count = 1024
     """Maximum number of open streams. The server refuses another stream with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[PositiveSeconds, Setting("max_wait_s")] = 1.0

@@ -49,9 +49,10 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Number of processes that share the gRPC port. 0 means one per two cores and GiB, at most 8, or one with a GPU.
+    """Number of processes that share the gRPC port. 0 means one per two cores or per GiB of memory, whichever is
+    fewer, at most 8, and 1 with device cuda.
 
-    Set 1 for debugging, or if an orchestrator starts replicas: one process runs without a supervisor."""
+    Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
@@ -88,8 +89,7 @@ class Settings:
     def load(cls, **values: Any) -> Self:
         """Load the settings from flags, variables, the file and defaults.
 
-        Args:
-            **values: The flags, as strings or typed values. None means that a flag is not given.
+        `values` contains the flags, as strings or typed values, with None for flags that are not given.
 
         Raises:
             SettingsError: A setting is invalid. The message is one line that names it.

@@ -52,8 +52,7 @@ class Setting:
     The first paragraph of the field's docstring is its help, the second says when to change it.
 
     Attributes:
-        name: The TOML key, which is also the name of the flag (``--redis-url``) and the variable
-            (``GRADEWIRE_REDIS_URL``).
+        name: The TOML key (``redis_url``), from which flag (``--redis-url``) and variable follow.
         default: A function that returns the default. Without it the default is the field's; if the field has none, the
             setting is unset.
         everyday: True if `serve --help` shows the setting. `serve --help-all` shows every setting.
@@ -170,7 +169,7 @@ class SettingField(NamedTuple):
 
     @property
     def help(self) -> str:
-        """The option's help: one or two sentences that also explain special values."""
+        """The option's help."""
         return self._paragraphs[0]
 
     @property
@@ -248,10 +247,7 @@ def _kind_of(annotation: Any) -> str:
 
 @cache
 def _docstrings(module: str) -> dict[tuple[str, str], str]:
-    """Return the docstrings of fields by group and name.
-
-    This is done only for help, whereas pydantic would parse the source at every import.
-    """
+    """Return fields' docstrings by group and name. Pydantic would parse them at every import, not only for help."""
     found = {}
     for group in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(group, ast.ClassDef):
@@ -336,7 +332,7 @@ def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of all settings in a group and its inner groups, by name. Ignore None in `given`.
 
     Raises:
-        SettingsError: A value is invalid. The message is one line that names the settings.
+        SettingsError: A value is invalid. The message, one line, names the settings.
     """
     try:
         return dict(_flat_model(group)(**{name: value for name, value in given.items() if value is not None}))
@@ -354,15 +350,9 @@ def _flat_model(group: type) -> type[_Flat]:
 
 
 def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
-    """Make a group and its inner groups from values by setting name.
+    """Make a group and its inner groups from values by setting name. `others` are fields that are not settings.
 
     An inner group stays unset if it is in `without` or if one of its required values is None.
-
-    Args:
-        kind: The group's class.
-        values: Values by setting name.
-        without: Inner groups to leave unset.
-        **others: Values of fields that are not settings.
 
     Raises:
         SettingsError: The values contradict each other.

@@ -33,8 +33,7 @@ _MEMORY_PER_PROCESS_BYTES: Final = GIB
 _MOST_BY_DEFAULT: Final = 8
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
-"""Memory of the process that runs the judges. Their workers do not count in memory_limit, nor does the worker of a
-single server process."""
+"""Memory of the judge host. Judges' workers never count in memory_limit."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -81,8 +80,6 @@ def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     """Return the number of processes for these settings, whose memory_limit must be resolved (`with_shares`).
 
-    By default `cores` is the number of cores that this process may use.
-
     Raises:
         SettingsError: The settings request several processes but do not allow them.
     """
@@ -108,10 +105,7 @@ def _single_process_reason(given: Mapping[str, Any]) -> str:
 
 
 def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Return the settings of one of `count` processes. Limits for all processes together are divided among them.
-
-    A 0 for memory_limit, workers or lone_run_threads is replaced by its default first.
-    """
+    """Return the settings of one of `count` processes, with its share of the limits and of the cores."""
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()
     counts = {

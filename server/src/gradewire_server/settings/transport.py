@@ -57,9 +57,9 @@ class ListenConfig:
 
     Change it if another program uses the port."""
     http_port: Annotated[OptionalPort, Setting("http_port", everyday=True)] = 9464
-    """Serve /metrics, /healthz and /readyz on this port. 0 means any free port, empty means not at all.
+    """Serve /metrics, /healthz and /readyz on this port. 0 means any free port, empty means none.
 
-    Change it if another program uses the port. Set it to empty if nothing reads these pages."""
+    Change it if another program uses the port."""
     http_tls: Annotated[bool, Setting("http_tls")] = False
     """Also use TLS for /metrics, /healthz and /readyz.
 
@@ -68,7 +68,7 @@ class ListenConfig:
     auth_tokens: Annotated[Tokens, Setting("auth_tokens")] = field(default=(), repr=False)
     """Accept only calls with one of these bearer tokens.
 
-    Set it if others can access the port. To change a token without downtime, list the old and the new one."""
+    Set it if others can access the port. List the old and the new token to change one without downtime."""
     auth_tokens_file: Annotated[OptionalPath, Setting("auth_tokens_file", everyday=True)] = None
     """Read tenants from this TOML file: tokens, namespace, scopes, weight, quota.
 
@@ -90,7 +90,7 @@ class ListenConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Rewards"))
 class RewardsConfig:
-    """Settings for the HTTP API's reward endpoints, which frameworks for reinforcement learning call."""
+    """Settings for the HTTP API's reward endpoints for reinforcement learning frameworks."""
 
     metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "smile"
     """Compute rewards with this metric.
@@ -153,7 +153,7 @@ class HttpApiConfig:
     max_requests: Annotated[Count, Setting("http_api_max_requests")] = 128
     """Maximum number of HTTP API requests in progress. Further requests get status 429.
 
-    Raise it to twice the number of rollouts that send requests in parallel."""
+    Raise it to twice the number of parallel rollouts."""
     page: Annotated[bool, Setting("http_api_page")] = True
     """Serve a web page at / of the HTTP API.
 
@@ -172,15 +172,12 @@ class LogConfig:
     request_share: Annotated[float, Field(ge=0, le=1), Setting("log_request_share")] = 1.0
     """Log this share of the successful requests.
 
-    Lower it at thousands of calls a second. Failed calls are always logged, up to 50 a second per failure type."""
+    Lower it at thousands of calls a second. Failed calls are always logged, up to 50 a second per method and code."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Log and tracing"))
 class TracingConfig:
-    """Settings for tracing the server and the HTTP gateway.
-
-    OpenTelemetry's environment variables set headers, certificates and the service name.
-    """
+    """Settings for tracing. OpenTelemetry's variables set headers, certificates and the service name."""
 
     endpoint: Annotated[str, Setting("otlp_endpoint")] = ""
     """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT; if unset, send none.
@@ -192,7 +189,7 @@ class TracingConfig:
     Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER overrides it."""
 
     def settings(self) -> TracingSettings:
-        """Return these settings in the format that the server's and the gateway's processes use."""
+        """Return these settings in the format that both server and gateway use."""
         return TracingSettings(self.endpoint.strip(), self.sample_ratio)
 
 
@@ -205,6 +202,6 @@ class ShutdownConfig:
 
     Raise it if a load balancer is slow to redirect calls; set 0 without a load balancer."""
     grace_s: Annotated[Seconds, Setting("grace_s")] = 30.0
-    """After drain_s, wait for up to this time until the calls in flight are finished.
+    """After drain_s, give calls in flight up to this time to finish.
 
     Raise it for slow judges. Kubernetes' terminationGracePeriodSeconds must exceed drain_s plus grace_s."""
