@@ -34,7 +34,7 @@ from gradewire_server.tracing import open_call_tracer
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Seconds between health checks. A judge's process takes longer to restart, so that health shows each restart."""
+"""Seconds between health checks. A judge's restart takes longer, so health shows each one."""
 _LASTING_S: Final = 5.0
 """Seconds of overload after which health reports it. A shorter overload is only a burst."""
 

@@ -1,7 +1,7 @@
 """The process that runs the judges for several server processes: `python -m gradewire_server.judge_host FD`.
 
-FD is this process's end of the connection to the supervisor. This process needs little memory. Like in a single server,
-each judge runs in a separate worker process that starts when the judge is first used.
+FD is this process's end of the connection to the supervisor. Each judge runs in a separate worker process, which starts
+when the judge is first used.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 _log = logging.getLogger(__name__)
 
 _STATE_CHECK_EVERY_S: Final = 0.1
-"""Seconds between checks. A judge's worker takes longer to restart, so that health shows each restart."""
+"""Seconds between checks. A worker's restart takes longer, so health shows each one."""
 _LAST_REPLIES_S: Final = 1.0
 """Timeout for replies that send waiting callers to the next host."""
 

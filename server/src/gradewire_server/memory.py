@@ -31,7 +31,7 @@ _CUT_SHARE: Final = 0.25
 """Share of the memory for requests. While more is used, connections at fault are closed at once."""
 _FULL_SHARE: Final = 0.45
 """Share of the memory for requests. While more is used, large messages are refused, also those in transit."""
-_ON_THEIR_WAY_SHARE: Final = 0.1
+_IN_TRANSIT_SHARE: Final = 0.1
 """Share of the memory for requests that messages in transit may use."""
 _LEAST_ROOM_BYTES: Final = 128 << 20
 """Minimum memory for requests. With less, the server refuses even requests of ordinary size."""
@@ -45,7 +45,7 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Parameter numbers of `mallopt` in glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""Minimum size of blocks that glibc maps separately. Encoders allocate smaller blocks, so only large messages count."""
+"""Minimum size of blocks that glibc maps separately. Encoders allocate smaller blocks, unlike large messages."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
 """Number of young collections before old objects are collected (Python's default is 10): about 700 000 new objects."""
@@ -87,7 +87,7 @@ class Unfinished:
 def resident_bytes() -> int:
     """Return this process's resident memory without file pages, or 0 if the system does not report it.
 
-    File pages, such as LMDB's, do not count because the system can reclaim them whenever it needs memory.
+    The system can reclaim file pages, such as LMDB's, whenever it needs memory.
     """
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
@@ -145,7 +145,7 @@ class MemoryGuard:
             return False
         received = self._sockets.received(_LEAST_BLAMED_BYTES)
         sizes = {peer: each.size_bytes for peer, each in received.items()}
-        allowed = 0 if taken > room * _FULL_SHARE else int(room * _ON_THEIR_WAY_SHARE)
+        allowed = 0 if taken > room * _FULL_SHARE else int(room * _IN_TRANSIT_SHARE)
         at_fault = self.at_fault(sizes, allowed)
         if at_fault and taken > room * _CUT_SHARE:
             count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
@@ -156,7 +156,7 @@ class MemoryGuard:
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Return the connections with the most bytes in transit, so that all others have at most `allowed` bytes."""
+        """Return the connections with the most bytes in transit. All others together have at most `allowed` bytes."""
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
         )
@@ -240,8 +240,8 @@ def collect_and_keep() -> None:
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Within the context, collect garbage only while no call is in flight. Then restore Python's defaults.
 
-    If calls are always in flight, old objects are collected only after many new ones. A process has only one garbage
-    collector, so use this for only one server in a process.
+    If calls are always in flight, old objects are collected only after many new ones. Use it for only one server in a
+    process, since a process has only one garbage collector.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

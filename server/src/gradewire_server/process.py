@@ -40,10 +40,10 @@ class Reporter(Protocol):
 
 
 class Stop:
-    """A request to stop. The first request lets calls finish, the second one stops at once.
+    """A request to stop. After the first request calls may finish, after the second (urgent) one they may not.
 
     Attributes:
-        others_serve: True if other processes of the server keep serving, so that this one may send its callers to them.
+        others_serve: True if other server processes keep serving, so that callers may use those.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Stop:
         loop.add_signal_handler(SIGHUP, self.request if with_terminal else hangup)
 
     def request(self) -> None:
-        """Request a stop. The second call requests it at once."""
+        """Request a stop. The second call requests an urgent stop."""
         (self.urgent if self.requested.is_set() else self.requested).set()
 
     def leave(self) -> None:
@@ -139,7 +139,7 @@ class SupervisedProcess:
                 os.kill(self.pid, number)
 
     async def stop(self, timeout_s: float, by: Signals = SIGTERM) -> None:
-        """Send the process a signal to end. Kill it after the timeout, and wait until it has ended."""
+        """Signal the process to end, kill it after the timeout, and wait until it has ended."""
         self.signal(by)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -152,7 +152,7 @@ class SupervisedProcess:
         await self._process.wait()
 
     async def wait_for_exit(self) -> str:
-        """Wait until the process has ended. Return words for a message, such as "ended with exit code 1"."""
+        """Wait until the process has ended. Return how, for messages, such as "ended with exit code 1"."""
         code = await self._process.wait()
         return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
 
@@ -160,7 +160,7 @@ class SupervisedProcess:
 async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
     """Run `run_one` again and again until cancelled. It returns when its process is lost.
 
-    After several losses in quick succession, the pauses between the runs become longer.
+    Losses in quick succession make the pauses between runs longer.
     """
     losses = 0
     while True:

@@ -53,7 +53,7 @@ class PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """Return a function that runs a judge metric on an item, with made-up answers of the judge.
+    """Return a function that runs a judge metric on an item, with made-up judge answers.
 
     Raises:
         PromptViewError: The metric needs no judge, or a parameter is wrong.
@@ -115,8 +115,8 @@ def _rule_message(result: MetricResult) -> str:
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
     """Return a prompt in a chat template's markup, as two strings: the fixed turns, and the rest.
 
-    The rest is the item's turn and the start of the judge's turn. The text is not shortened to the judge's limits,
-    because that needs the judge's tokenizer (`JudgeTokenizer.tokens`).
+    The rest is the item's turn and the start of the judge's turn. The text is not shortened, because that needs the
+    judge's tokenizer (`JudgeTokenizer.tokens`).
 
     Raises:
         PromptViewError: The template is unknown.
@@ -162,7 +162,7 @@ class JudgeTokenizer:
     """A judge's tokenizer. If `chat` is None, it shows prompts but counts no tokens.
 
     Attributes:
-        note: A note for users: the judge whose tokens are counted, or why tokens are not counted.
+        note: The name of the judge whose tokens are counted, or the reason why none are, for users.
         template: The chat template for prompts if `chat` is None.
     """
 

@@ -37,15 +37,15 @@ _CHANNEL: Final = (
 class Counts(NamedTuple):
     """The numbers of successful and failed requests since a model was loaded.
 
-    They show if a model was reloaded. For a broken model `failed` shows this more reliably, because `succeeded` soon
-    reaches its old value again.
+    They show if a model was reloaded. For a broken model `failed` shows this more reliably, since `succeeded` soon has
+    its old value again.
     """
 
     succeeded: int
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these counts may be later ones for the same load. Within one load, counts never fall."""
+        """Return True if these counts may be later than `earlier` ones without a reload, since counts never fall."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 

@@ -79,7 +79,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
 def private_directory() -> Iterator[Path]:
     """Create a directory that only this user can enter, and remove it at the end.
 
-    Its path is short enough for sockets. First, directories that killed servers have left behind are removed.
+    Its path is short enough for sockets. First remove directories that killed servers have left behind.
     """
     directory = _directory_with_short_name()
     try:

@@ -108,8 +108,8 @@ async def supervise(
 ) -> None:
     """Serve with several processes until `stop` is requested. Restart them one by one whenever `restart` is set.
 
-    If `restart` is set during a restart, that starts over. `values` contains the settings given as flags. Each process
-    reads all other settings itself.
+    If `restart` is set during a restart, the restart starts over. `values` contains the settings given as flags. Each
+    process reads all other settings itself.
 
     Raises:
         OSError: An address, certificate or directory cannot be used.

@@ -147,6 +147,7 @@ class Admission:
         Call `depart` when an admitted call has ended. Errors are those of `interactive`.
 
         Args:
+            caller: The caller.
             left_s: Seconds until the call's deadline, or None without one.
             waited_s: Seconds that the call waited for the event loop, or None if not measured.
         """
