@@ -109,7 +109,7 @@ async def test_a_bad_pair_fails_alone(judging: Wire) -> None:
     assert said[2].startswith("question: is blank")
     assert said[3].startswith("id: has 2000 bytes")
     assert said[4].startswith("answer_a: ")
-    assert said[5].startswith("pair: 1800011 bytes of text")
+    assert said[5].startswith("pair: has 1800011 bytes of text")
     assert said[6].startswith("references: 2000 of them")
     assert not any(each.winner or each.orders for each in reply.pairs[1:-1])
 
@@ -217,7 +217,7 @@ async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> No
         assert error_of(caught)[1].startswith("pairs: ")
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.judging.Compare(request(*[pair("x" * 2000)] * 4))
-        assert error_of(caught)[1].startswith("pairs: more than 3 of them")
+        assert error_of(caught)[1].startswith("pairs: has more than 3;")
         with pytest.raises(aio.AioRpcError) as caught:
             _ = [reply async for reply in wire.judging.CompareStream(streamed([pair()] * 4))]
         assert "pairs" in error_of(caught)[1]

@@ -100,11 +100,11 @@ class Admission:
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
         most = max(1, int(capacity.max_items * _BULK_SHARE))
-        self._bulk_items = Permits(most, "items of bulk work")
+        self._bulk_items = Permits(most, "items in bulk work")
         self._judged_items = Permits(most, "items for a judge")
-        self.bytes = Permits(capacity.max_bytes, "bytes of requests")
-        self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
-        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of messages that wait for others")
+        self.bytes = Permits(capacity.max_bytes, "request bytes")
+        self.stream_bytes = Permits(capacity.max_stream_bytes, "stream bytes")
+        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of waiting stream messages")
         self.slowed = SlowedMessages(capacity.max_stream_bytes // 8)
         self.streams = Permits(capacity.max_streams, "streams")
         self._max_wait_s = capacity.max_wait_s

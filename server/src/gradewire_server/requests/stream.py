@@ -147,7 +147,7 @@ class ScoreStream:
         self._context = context
         self._caller = caller
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-        self._window = Permits(context.limits.stream_window_items, "items of a stream")
+        self._window = Permits(context.limits.stream_window_items, "items in a stream")
         self._out = Outbox(form)
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []

@@ -100,7 +100,7 @@ class SlowedMessages:
     """Received messages that wait for their tenant's quota, on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
+        self._all = Permits(limit_bytes, "bytes of messages waiting for quotas")
         self._share_bytes = max(1, limit_bytes // _PARTS_OF_LIMIT)
         self._by_tenant: dict[str, Permits] = {}
 
@@ -114,7 +114,7 @@ class SlowedMessages:
         """Count a tenant's message as waiting in the block; raise OverloadedError if it exceeds a limit."""
         own = self._by_tenant.get(tenant)
         if own is None:
-            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")
+            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages waiting for a quota")
         try:
             with own.hold(size_bytes), self._all.hold(size_bytes):
                 yield

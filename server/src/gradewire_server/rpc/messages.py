@@ -182,7 +182,7 @@ class StreamMemory:
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
-        self._own = Permits(max(1, limit_bytes // _STREAM_SHARE), "bytes of a stream")
+        self._own = Permits(max(1, limit_bytes // _STREAM_SHARE), "bytes in a stream")
         self._held: deque[tuple[int, int]] = deque()
         self._items = 0
         self._done = 0

@@ -106,7 +106,7 @@ class RedisConfig:
         if not self.url.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("the Redis URL must begin with redis://, rediss:// or unix://")
         if self.mac_key and self.mac_key_file is not None:
-            raise ValueError("redis_mac_key and redis_mac_key_file exclude each other: set one")
+            raise ValueError("set only one of redis_mac_key and redis_mac_key_file")
 
 
 @dataclass(frozen=True, slots=True, config=group("Caches"))
@@ -139,9 +139,7 @@ class CacheConfig:
         if not _NAMESPACE.fullmatch(self.namespace):
             raise ValueError("the cache namespace must be 1 to 64 letters, digits, '_', '.' or '-'")
         if self.memory_max_bytes < MIB:
-            raise ValueError(
-                "memory_max_bytes must be 1 MiB or more, prediction_ttl_s and max_pending_writes 1 or more"
-            )
+            raise ValueError("memory_max_bytes must be 1 MiB or more")
 
 
 def _check_device(device: str) -> str:
@@ -288,7 +286,7 @@ class TritonConfig:
         if not host or not usable or "/" in self.url or any(letter.isspace() for letter in self.url):
             raise ValueError("triton_url must be HOST:PORT of Triton's gRPC port (8001 by default)")
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("triton_tls_cert and triton_tls_key go together: set both or neither")
+            raise ValueError("set both triton_tls_cert and triton_tls_key, or neither")
         if not self.tls and (self.tls_ca or self.tls_cert):
             raise ValueError("triton_tls_ca, triton_tls_cert and triton_tls_key need triton_tls")
 

@@ -158,7 +158,7 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield contradictions between settings, then missing libraries that they need."""
     has_cert = given["tls_cert"] is not None
     if has_cert != (given["tls_key"] is not None):
-        yield "tls_cert and tls_key go together: set both or neither"
+        yield "set both tls_cert and tls_key, or neither"
     for name in ("tls_client_ca", "http_tls"):
         if given[name] and not has_cert:
             yield f"{name} needs tls_cert and tls_key"

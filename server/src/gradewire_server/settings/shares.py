@@ -85,7 +85,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     """
     wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
-        raise SettingsError(f"processes above 1 {reason}")
+        raise SettingsError(f"processes = {wanted} {reason}")
     if wanted or reason:
         return wanted or 1
     if given["device"].startswith("cuda"):
