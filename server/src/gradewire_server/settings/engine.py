@@ -124,7 +124,7 @@ class CacheConfig:
     remembered_results_max_bytes: Annotated[BytesOrAuto, Setting("remembered_results_max_bytes")] = 32 * MIB
     """Limit the memory for results that the server reuses for repeated items. 0 means that it reuses none.
 
-    Set 0 to measure the cost of scoring. Results that need a judge or a corpus are never reused."""
+    Set 0 to measure the cost of scoring. Results that need a judge or a corpus are not kept."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s")] = 7 * 24 * 3600
     """Keep prediction vectors on disk or in Redis for this many seconds.
 
@@ -190,7 +190,7 @@ class ComputeConfig:
     max_queue_tokens: Count = 1_000_000
     """Maximum number of tokens that wait for an encoder.
 
-    The queue accepts the call that fills it in full. While it is full, new calls fail with UNAVAILABLE."""
+    The queue accepts the whole call that fills it. While it is full, new calls fail with UNAVAILABLE."""
     run_overhead_tokens: Count = 8
     """Fixed cost of one run, in tokens: MiniLM needs 2 ms to stream its weights, and 0.26 ms for a token."""
     padding_cost: Annotated[float, Field(ge=0, le=1)] = 1.0
