@@ -73,7 +73,7 @@ class RedisConfig:
     """A second cache level that several machines share. It replaces the disk for vectors and prepared answers."""
 
     url: Annotated[str, HIDDEN, Setting("redis_url", everyday=True)] = field(repr=False)
-    """Keep vectors in this Redis server (redis://, rediss:// or unix://) instead of on disk.
+    """Keep vectors in this Redis server instead of on disk. The URL starts with redis://, rediss:// or unix://.
 
     Set it if several replicas should share a cache."""
     cluster: Annotated[bool, Setting("redis_cluster")] = False
@@ -114,7 +114,7 @@ class CacheConfig:
     """The in-process cache and the second cache level behind it."""
 
     namespace: Annotated[str, Setting("namespace")] = "default"
-    """Use only cache entries with this namespace (1 to 64 letters, digits, ``_``, ``.`` or ``-``).
+    """Use only cache entries with this namespace. It has 1 to 64 letters, digits, ``_``, ``.`` or ``-``.
 
     Set it to start from an empty cache, or to separate two services that share a store."""
     memory_max_bytes: Annotated[BytesOrAuto, Setting("memory_max_bytes", default=int)] = 256 * MIB

@@ -76,7 +76,7 @@ class EmbeddedJudgeConfig:
     nice: Annotated[int, Field(ge=0, le=19)] = 10
     """Nice level of the judge's process. It gives encoders priority."""
     max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
-    """Shorten predictions so that the judge reads at most this many tokens per item.
+    """Maximum number of tokens per item that the judge reads. Longer predictions are shortened.
 
     Raise it for long answers. Each run then needs more time and memory."""
     max_batch_tokens: int = 192
@@ -101,7 +101,7 @@ class RemoteJudgeConfig:
     """A judge on a remote server."""
 
     url: Annotated[str, Setting("judge_url", everyday=True)] = ""
-    """Use the judge on this server (http://HOST:PORT/v1, or HOST:PORT for Triton).
+    """Use the judge on this server (http://HOST:PORT/v1). For Triton, set HOST:PORT.
 
     Set it with judge_backend openai, decisions or triton."""
     tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
@@ -139,7 +139,7 @@ class RemoteJudgeConfig:
 
     Raise it until the server's GPU is busy; lower it to the provider's limit."""
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
-    """Maximum number of questions about one item in one request to a decision model.
+    """Maximum number of questions about an item per request (decision models).
 
     Raise it only if the server's answers do not depend on the other questions, or scores would change."""
     input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
@@ -165,7 +165,7 @@ class JudgeConfig:
     """The judge backend and the default judge."""
 
     backend: Annotated[Backend, Setting("judge_backend", default=_embedded, everyday=True)] = "none"
-    """Run the judge on this machine (embedded), on a remote server (triton, openai or decisions), or not at all (none).
+    """Use this judge backend: embedded (on this machine), a remote one (triton, openai or decisions), or none.
 
     Use openai for vLLM, llama.cpp or a provider, and decisions for a decision model."""
     default: Annotated[str, Setting("judge_model")] = ""

@@ -49,10 +49,10 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Number of processes that share the gRPC port. 0 means one per two cores or per GiB of memory, whichever is
-    fewer, at most 8, and 1 with device cuda.
+    """Run this many processes. 0 means one per two cores or per GiB of memory, whichever is fewer, at most 8, and 1
+    with device cuda.
 
-    Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
+    They share the gRPC port. Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))

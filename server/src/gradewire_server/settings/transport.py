@@ -31,9 +31,9 @@ class Tls:
     """Paths of the PEM files for TLS."""
 
     cert: Annotated[Path, Setting("tls_cert", everyday=True)]
-    """Serve TLS with this certificate (PEM chain).
+    """Certificate chain to present (PEM).
 
-    Set it and tls_key if callers connect over a network."""
+    Set it and tls_key, which turn TLS on, if callers connect over a network."""
     key: Annotated[Path, Setting("tls_key", everyday=True)]
     """Private key for --tls-cert (PEM).
 
@@ -53,9 +53,9 @@ class ListenConfig:
 
     Set 0.0.0.0 to accept calls from other machines. Then also set TLS and tokens."""
     port: Annotated[Port, Setting("port", everyday=True)] = 50051
-    """Listen for gRPC on this port. 0 means any free port.
+    """Listen on this port. 0 means any free port.
 
-    Change it if another program uses the port."""
+    The port is for gRPC. Change it if another program uses the port."""
     http_port: Annotated[OptionalPort, Setting("http_port", everyday=True)] = 9464
     """Serve /metrics, /healthz and /readyz on this port. 0 means any free port, empty means none.
 
@@ -105,7 +105,7 @@ class RewardsConfig:
 
     Set it if your prompts ask for one answer format, such as boxed."""
     policy: Annotated[Literal["exclude", "raise", "hold", "value"], Setting("rewards_policy")] = "exclude"
-    """Handle samples that cannot be scored by this policy.
+    """Policy for samples that could not be scored.
 
     Use hold if the server may restart during training. Without policy value no failed sample gets a reward."""
     value: Annotated[OptionalFinite, Setting("rewards_value")] = None
@@ -125,9 +125,9 @@ class RewardsConfig:
 
     Raise it if the server takes longer to restart."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
-    """Fail a caller's requests if more than this share of the caller's last 512 rewards failed. 1 means never.
+    """Fail a caller's requests above this share of failed rewards. 1 means never.
 
-    Lower it to stop a training run that would learn from too few samples."""
+    It counts the caller's last 512 rewards. Lower it to stop a training run that would learn from too few samples."""
     slime_key: Annotated[str, Setting("rewards_slime_key")] = ""
     """Name of the reward in replies to slime, equal to slime's --reward-key.
 
