@@ -88,7 +88,7 @@ def test_a_restart_onto_settings_that_cannot_be_used_ends_with_the_reason(server
     server.wait_until_serving()
     config.write_text('backend = "abacus"\n')
     server.signal(signal.SIGHUP)
-    server.wait_for_event("the restart ends here")
+    server.wait_for_event("The restart ends here")
     assert ready_processes(server) == 1
     assert "backend" in server.log_text()
     config.write_text("")
